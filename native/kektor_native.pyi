@@ -35,6 +35,15 @@ class Chunk:
     dirty: bool
     def __new__(cls, name: str, dirty: bool) -> Chunk: ...
 
+CHUNK_HEADER_BYTES: int
+"""Where the payload of a chunk file begins."""
+
+def write_chunk(path: str, kind: str, lsn: int, payload: bytes) -> tuple[int, str]:
+    """Write and sync a new chunk file for a structure that lives in Python; returns (length, sha256 hex)."""
+
+def check_chunk(path: str, kind: str) -> tuple[int, int]:
+    """Check a chunk file's header against its kind and length; returns (lsn, payload length). CorruptFile."""
+
 @final
 class OrderedIndex:
     """Byte keys to slots, ordered: equality and ranges whose cost grows with the answer."""

@@ -21,14 +21,16 @@
 
 use crate::errors::corrupt;
 use memmap2::{MmapOptions, MmapRaw};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sha2::{Digest, Sha256};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
 
 pub const HEADER_BYTES: usize = 64;
 pub const FORMAT: u16 = 1;
+const KIND_BYTES: usize = 14;
 const MAGIC: &[u8; 8] = b"KEKCHUNK";
 
 /// One file of a frozen structure, as `freeze` names it.
@@ -62,7 +64,7 @@ pub struct Header {
 }
 
 fn encode_header(kind: &str, header: &Header) -> [u8; HEADER_BYTES] {
-    assert!(kind.len() <= 14 && kind.is_ascii(), "chunk kinds are at most 14 ASCII bytes");
+    assert!(kind.len() <= KIND_BYTES && kind.is_ascii(), "chunk kinds are at most 14 ASCII bytes");
     let mut bytes = [0u8; HEADER_BYTES];
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..10].copy_from_slice(&FORMAT.to_le_bytes());
@@ -196,7 +198,34 @@ impl Mapped {
     }
 }
 
+/// Write one chunk file for a structure that lives in Python; returns (length, sha256 hex).
+#[pyfunction]
+fn write_chunk(py: Python<'_>, path: PathBuf, kind: &str, lsn: u64, payload: &[u8]) -> PyResult<Written> {
+    if kind.len() > KIND_BYTES || !kind.is_ascii() {
+        return Err(PyValueError::new_err(format!(
+            "a chunk's kind is at most {KIND_BYTES} ASCII bytes, not {kind:?}"
+        )));
+    }
+    let header = Header { lsn, length: payload.len() as u64, aux: [0, 0] };
+    Ok(py.detach(|| write_file(&path, kind, &header, |out| out.write_all(payload)))?)
+}
+
+/// Check the header of a chunk file against its kind and length; returns (lsn, payload length).
+#[pyfunction]
+fn check_chunk(path: PathBuf, kind: &str) -> PyResult<(u64, u64)> {
+    let file = File::open(&path)?;
+    let file_bytes = file.metadata()?.len();
+    let mut bytes = Vec::with_capacity(HEADER_BYTES);
+    file.take(HEADER_BYTES as u64).read_to_end(&mut bytes)?;
+    let header =
+        decode_header(&bytes, kind, file_bytes).map_err(|e| corrupt(format!("{}: {e}", path.display())))?;
+    Ok((header.lsn, header.length))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("CHUNK_HEADER_BYTES", HEADER_BYTES)?;
+    m.add_function(wrap_pyfunction!(write_chunk, m)?)?;
+    m.add_function(wrap_pyfunction!(check_chunk, m)?)?;
     m.add_class::<Chunk>()
 }
 
