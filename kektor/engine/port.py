@@ -1,0 +1,182 @@
+"""The port of the engine: what everything above may ask of it.
+
+Commands, Views, ids and records go in and out. Slots, bitmaps, paths and frames never cross, so that an engine can
+live in one process, in plain dictionaries (`kektor.engine.plain`) or on another machine.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kektor.engine.records import Actor, Edge, IndexSettings, Node, NodeKey, Scope, State, Tombstone
+from kektor.engine.view import View
+
+__all__ = ["Direction", "Engine", "EngineStats", "Page", "Path", "Scored", "Subgraph", "Transaction", "Vector"]
+
+Direction = Literal["out", "in", "both"]
+Vector = NDArray[np.float32]
+
+
+class Scored(NamedTuple):
+    """A visible node and how well it matched; larger is better."""
+
+    key: NodeKey
+    score: float
+
+
+class Page(NamedTuple):
+    """Nodes in the order they were recorded, and the cursor of the next page."""
+
+    nodes: list[Node]
+    cursor: str | None
+
+
+class Subgraph(NamedTuple):
+    """Visible nodes with their distance from the root, the edges walked, and whether a limit cut it short."""
+
+    nodes: list[tuple[Node, int]]
+    edges: list[Edge]
+    truncated: bool
+
+
+class Path(NamedTuple):
+    """Nodes from the first to the last and the edges between them."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+
+
+class EngineStats(NamedTuple):
+    """Sizes and positions of one index."""
+
+    nodes: int
+    vectors: int
+    texts: int
+    edges: int
+    lsn: int
+    vector: dict[str, Any]
+    text: dict[str, Any]
+
+
+class Transaction(Protocol):
+    """Checks against the current state and collects effects, under the commit lock; all or nothing.
+
+    Reads see what this transaction has staged. Nothing is applied before the frame is queued.
+    """
+
+    @property
+    def time(self) -> int:
+        """When the database comes to know this: strictly greater than in any earlier transaction."""
+
+    def index(self, name: str) -> IndexSettings | None: ...
+    def put_index(self, settings: IndexSettings) -> IndexSettings:
+        """Create or replace; a new index (number 0) is given its number."""
+
+    def drop_index(self, name: str) -> None: ...
+
+    def nodes_of_id(self, index: str, node_id: str) -> list[Node]:
+        """Every node of that id, whatever its scope and state."""
+
+    def node(self, index: str, key: NodeKey) -> Node | None: ...
+    def nodes_of_digest(self, index: str, scope: Scope, digest: bytes) -> list[Node]:
+        """Nodes of exactly that scope with equal normalised text, whatever their state."""
+
+    def lineage(self, index: str, scope: Scope, lineage: str) -> list[Node]:
+        """Every version, oldest first."""
+
+    def vector(self, index: str, key: NodeKey) -> Vector | None: ...
+    def put_node(self, index: str, node: Node, vector: Vector | None = None) -> None:
+        """Add a node under an id that its scope does not hold; the vector has the index's dimension."""
+
+    def set_state(self, index: str, key: NodeKey, state: State, *, superseded_by: str = "") -> Node: ...
+    def amend(self, index: str, key: NodeKey, **changes: Any) -> Node:
+        """Change metadata, tags, layer, pinned, evidence, confirmations or access."""
+
+    def drop_node(self, index: str, key: NodeKey) -> None:
+        """Out of every structure, with every edge at it; the id may be used again."""
+
+    def put_edge(self, index: str, src: NodeKey, dst: NodeKey, edge: Edge) -> None: ...
+    def edges(self, index: str, key: NodeKey, direction: Direction = "both") -> list[tuple[Edge, NodeKey, NodeKey]]:
+        """Edges at a node that are not unlinked, with both ends."""
+
+    def end_edge(self, index: str, src: NodeKey, rel: str, dst: NodeKey) -> Edge | None:
+        """Unlink; None when there is no such edge."""
+
+    def tombstone(self, index: str, scope: Scope, digest: bytes) -> Tombstone | None:
+        """The one in force for a value in exactly that scope."""
+
+    def put_tombstone(self, tombstone: Tombstone) -> None: ...
+    def lift_tombstone(self, tombstone_id: str) -> Tombstone | None: ...
+    def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None: ...
+    def put_kv(self, index: str, scope: Scope, key: str, value: Any) -> int: ...
+    def drop_kv(self, index: str, scope: Scope, key: str) -> bool: ...
+    def outcome(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The (request digest, outcome) kept under an idempotency key."""
+
+    def keep_outcome(self, key: bytes, request: bytes, outcome: bytes) -> None: ...
+    def commit(
+        self, operation: str, actor: Actor, *, index: str, scope: Scope, ids: Sequence[str], reason: str
+    ) -> int:
+        """Queue the frame and apply it; returns its LSN. `Engine.wait` tells when it is durable."""
+
+
+class Engine(Protocol):
+    """One database. Reads take a View; the only way to write is a transaction, which only the Gateway opens."""
+
+    def indexes(self) -> list[IndexSettings]: ...
+    def index(self, name: str) -> IndexSettings | None: ...
+    def metadata_keys(self, index: str) -> set[str]:
+        """Top-level metadata keys that some node of the index has."""
+
+    def find(self, view: View, node_id: str) -> list[Node]:
+        """Visible nodes of that id: one per scope that has it."""
+
+    def fetch(self, view: View, keys: Sequence[NodeKey]) -> list[Node | None]: ...
+    def list(self, view: View, *, limit: int, cursor: str | None = None) -> Page: ...
+    def count(self, view: View) -> int: ...
+    def versions(self, view: View, scope: Scope, lineage: str) -> list[Node]: ...
+    def session(self, view: View, scope: Scope, session: str) -> list[Node]:
+        """Visible nodes of one session, in the order they were recorded."""
+
+    def vectors(self, view: View, keys: Sequence[NodeKey]) -> list[Vector | None]: ...
+    def nearest(self, view: View, vector: Vector, k: int, *, ef: int | None = None) -> list[Scored]: ...
+    def nearest_batch(
+        self, view: View, vectors: Vector, k: int, *, ef: int | None = None, threads: int | None = None
+    ) -> tuple[list[list[str]], NDArray[np.float32]]:
+        """Ids and scores (n, k) for (n, dim) queries; missing places have no id and score NaN."""
+
+    def match_text(self, view: View, query: str, k: int) -> list[Scored]: ...
+    def text_scores(self, view: View, query: str, keys: Sequence[NodeKey]) -> list[float]: ...
+    def vector_scores(self, view: View, vector: Vector, keys: Sequence[NodeKey]) -> list[float | None]: ...
+    def edges(self, view: View, key: NodeKey, *, direction: Direction, rel: str | None = None) -> list[Edge]: ...
+    def traverse(
+        self,
+        view: View,
+        root: NodeKey,
+        *,
+        rels: Sequence[str] | None,
+        depth: int,
+        direction: Direction,
+        limit: int,
+    ) -> Subgraph: ...
+    def path(
+        self, view: View, src: NodeKey, dst: NodeKey, *, rels: Sequence[str] | None, max_depth: int
+    ) -> Path | None: ...
+    def tombstones(self, index: str) -> list[Tombstone]: ...
+    def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None: ...
+    def stats(self, index: str) -> EngineStats: ...
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Take the commit lock until the block ends; a block that does not commit changes nothing."""
+
+    def wait(self, lsn: int) -> None:
+        """Return when the transaction is durable."""
+
+    def checkpoint(self) -> int:
+        """Write a checkpoint of everything committed; returns its LSN."""
+
+    def close(self) -> None: ...
+
+

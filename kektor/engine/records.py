@@ -1,0 +1,294 @@
+"""What the database holds: nodes, edges and indexes, as frozen structs.
+
+Times are microseconds since the epoch, UTC (`kektor.clock`). Structs that reach the log or a checkpoint are encoded
+as arrays: new fields go to the end and have a default, so that older data still opens.
+"""
+
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+__all__ = [
+    "Actor",
+    "ActorKind",
+    "Claim",
+    "Edge",
+    "Evidence",
+    "IndexSettings",
+    "Kind",
+    "Layer",
+    "Moment",
+    "Node",
+    "NodeKey",
+    "Policy",
+    "Receipt",
+    "Scope",
+    "State",
+    "Status",
+    "TextSettings",
+    "Tombstone",
+    "Trust",
+]
+
+
+class Kind(StrEnum):
+    """What a node is; every kind obeys the same gates."""
+
+    MEMORY = "memory"
+    SOURCE = "source"
+    ENTITY = "entity"
+    KEY = "key"
+    SUMMARY = "summary"
+    THEME = "theme"
+    REFLECTION = "reflection"
+    PROFILE = "profile"
+    ARTIFACT = "artifact"
+    SESSION = "session"
+
+
+class Status(StrEnum):
+    """Where a node is in its life."""
+
+    CURRENT = "current"
+    SUPERSEDED = "superseded"
+    ARCHIVED = "archived"
+    ERASED = "erased"
+
+
+class Trust(StrEnum):
+    """Whether a node may be acted on: `proposed` and `rejected` are withheld from default reads."""
+
+    ACCEPTED = "accepted"
+    CONTESTED = "contested"
+    PROPOSED = "proposed"
+    REJECTED = "rejected"
+
+
+class ActorKind(StrEnum):
+    """Who acts, as the channel tells it, never the payload."""
+
+    HUMAN = "human"
+    SERVICE = "service"
+    IMPORT = "import"
+    AGENT = "agent"
+    GARDENER = "gardener"
+
+
+class Scope(Struct, frozen=True, array_like=True, order=True):
+    """Whose a record is; an empty member means shared within the index."""
+
+    user: str = ""
+    agent: str = ""
+    project: str = ""
+
+
+class Actor(Struct, frozen=True, array_like=True):
+    """Who did it and through which door."""
+
+    kind: ActorKind = ActorKind.SERVICE
+    id: str = ""
+    channel: str = ""
+
+
+class Claim(Struct, frozen=True, array_like=True):
+    """A statement taken apart."""
+
+    subject: str
+    predicate: str
+    object: str
+
+
+class Evidence(Struct, frozen=True, array_like=True):
+    """A span of a source that a memory rests on; offsets are code points, end exclusive."""
+
+    source: str
+    start: int
+    end: int
+    quote: str
+    cls: str = "self"
+
+
+class Moment(Struct, frozen=True, array_like=True):
+    """A point or day or year as it was given: the instant it starts at, and the words."""
+
+    at: int
+    words: str = ""
+
+
+class State(Struct, frozen=True, array_like=True):
+    """One row of a node's history: what the database held about it from `recorded_from` on."""
+
+    recorded_from: int
+    status: Status = Status.CURRENT
+    trust: Trust = Trust.ACCEPTED
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+    recorded_to: int | None = None
+    reason: str = ""
+    actor: Actor | None = None
+
+
+class Node(Struct, frozen=True, array_like=True):
+    """One version of anything the database remembers; `states` holds its life, newest last."""
+
+    id: str
+    kind: Kind
+    text: str
+    scope: Scope
+    lineage: str
+    version: int
+    states: tuple[State, ...]
+    actor: Actor = Actor()
+    metadata: dict[str, Any] = {}
+    tags: tuple[str, ...] = ()
+    layer: str = ""
+    pinned: bool = False
+    session: str = ""
+    occurred: Moment | None = None
+    claim: Claim | None = None
+    evidence: tuple[Evidence, ...] = ()
+    supersedes: str = ""
+    superseded_by: str = ""
+    confirmed_at: int = 0
+    confirmations: int = 0
+    access_count: int = 0
+    access_last: int | None = None
+    raw: bool = False
+    digest: bytes = b""
+    """Of the normalised text; equal digests in one scope are candidates for a duplicate."""
+
+    @property
+    def state(self) -> State:
+        return self.states[-1]
+
+    @property
+    def status(self) -> Status:
+        return self.states[-1].status
+
+    @property
+    def trust(self) -> Trust:
+        return self.states[-1].trust
+
+    @property
+    def recorded_at(self) -> int:
+        return self.states[0].recorded_from
+
+    @property
+    def retired_at(self) -> int | None:
+        """Since when it is no longer current and to be acted on; None while it is."""
+        retired: int | None = None
+        for state in self.states:
+            if state.status is Status.CURRENT and state.trust is not Trust.REJECTED:
+                retired = None
+            elif retired is None:
+                retired = state.recorded_from
+        return retired
+
+    def state_at(self, known_at: int) -> State | None:
+        """What the database held at that time; None before it knew the node."""
+        for state in reversed(self.states):
+            if state.recorded_from <= known_at:
+                return state
+        return None
+
+
+class NodeKey(NamedTuple):
+    """What names a node within its index: ids that callers give are unique within a scope only."""
+
+    scope: Scope
+    id: str
+
+
+class Edge(Struct, frozen=True, array_like=True):
+    """A typed, weighted link with its own two clocks; unlinking sets `deleted_at`."""
+
+    src: str
+    rel: str
+    dst: str
+    weight: float = 1.0
+    props: dict[str, Any] = {}
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+    created_at: int = 0
+    deleted_at: int | None = None
+    actor: Actor = Actor()
+
+
+class TextSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """How an index analyses and weighs text."""
+
+    language: str = "english"
+    k1: float = 1.2
+    b: float = 0.75
+
+
+class Policy(Struct, frozen=True, forbid_unknown_fields=True):
+    """What an index demands of writes."""
+
+    evidence: str = "record"
+    agent_writes: str = "accept"
+    write: str = "open"
+
+
+class Layer(Struct, frozen=True, forbid_unknown_fields=True):
+    """How memories of a layer age and weigh."""
+
+    half_life_days: float | None = None
+    decay: str = "exponential"
+    weight: float = 1.0
+
+
+DEFAULT_LAYERS: dict[str, Layer] = {
+    "episodic": Layer(half_life_days=90.0),
+    "semantic": Layer(half_life_days=365.0),
+    "procedural": Layer(half_life_days=None),
+}
+
+
+class IndexSettings(Struct, frozen=True):
+    """A namespace with one embedder, one set of settings and one owner."""
+
+    name: str
+    number: int
+    dim: int
+    metric: str = "cosine"
+    precision: str = "f32"
+    m: int = 16
+    ef_construction: int = 200
+    embedder: str | None = None
+    fingerprint: str = ""
+    text: TextSettings = TextSettings()
+    policy: Policy = Policy()
+    layers: dict[str, Layer] = msgspec.field(default_factory=lambda: dict(DEFAULT_LAYERS))
+    created_at: int = 0
+
+
+class Tombstone(Struct, frozen=True, array_like=True):
+    """A value that must not come back: digests only, never the text."""
+
+    id: str
+    index: int
+    scope: Scope
+    digest: bytes
+    cls: str
+    created_at: int
+    actor: Actor
+    reason: str = ""
+    node: str = ""
+    lifted_at: int | None = None
+
+
+class Receipt(Struct, frozen=True, omit_defaults=False):
+    """What a write did, and to whom."""
+
+    outcome: str
+    id: str | None = None
+    ids: list[str] | None = None
+    version: int | None = None
+    lsn: int = 0
+    of: str | None = None
+    conflicts: list[str] = []
+    reflection: str | None = None
+    warnings: list[str] = []

@@ -1,0 +1,245 @@
+"""One index in one process: its records, and every structure that finds them, kept in step by `apply_*`.
+
+This is where nodes become slots. Nothing above `LocalEngine` sees a slot.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from kektor_native import TextIndex, VectorIndex
+from msgspec import structs
+
+from kektor import times
+from kektor.engine.columns import Columns
+from kektor.engine.effects import AddVector, AmendNode, DropNode, EndEdge, PutEdge, PutNode, SetState
+from kektor.engine.records import Edge, IndexSettings, Node, NodeKey, Scope
+from kektor.graph import Adjacency
+from kektor.storage.heap import RecordHeap
+from kektor.storage.structure import Structure
+
+__all__ = ["TEXT_FIELDS", "EdgeRow", "IndexSpace"]
+
+TEXT_FIELDS: tuple[tuple[str, float], ...] = (("text", 1.0), ("about", 0.5))
+"""What is searched, and its weight: the words themselves, and who, what or when they are filed under."""
+
+_AMENDABLE = tuple(field for field in AmendNode.__struct_fields__ if field not in {"index", "slot"})
+
+
+class EdgeRow(msgspec.Struct, frozen=True, array_like=True):
+    """An edge with the slots of its ends."""
+
+    src: int
+    dst: int
+    edge: Edge
+
+
+_node_decoder = msgspec.msgpack.Decoder(Node)
+_edge_decoder = msgspec.msgpack.Decoder(EdgeRow)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class IndexSpace:
+    """The records of one index by slot, and their derived structures."""
+
+    def __init__(self, settings: IndexSettings) -> None:
+        self.settings = settings
+        self.nodes = RecordHeap("nodes")
+        self.edges = RecordHeap("edges")
+        self.vectors = VectorIndex(
+            settings.dim,
+            metric=settings.metric,  # type: ignore[arg-type]
+            precision="f32",
+            m=settings.m,
+            ef_construction=settings.ef_construction,
+        )
+        self.texts = TextIndex(
+            fields=TEXT_FIELDS,
+            language=settings.text.language,
+            k1=settings.text.k1,
+            b=settings.text.b,
+        )
+        self._start()
+
+    @classmethod
+    def open(cls, settings: IndexSettings, folder: Path, *, next_slot: int, next_edge: int) -> "IndexSpace":
+        """Map what a checkpoint holds; columns, ids and adjacency are rebuilt from the records."""
+        space = cls.__new__(cls)
+        space.settings = settings
+        space.nodes = RecordHeap.open(folder / "nodes", "nodes")
+        space.edges = RecordHeap.open(folder / "edges", "edges")
+        space.vectors = VectorIndex.open(str(folder / "vectors"))
+        space.texts = TextIndex.open(str(folder / "texts"))
+        space._start()
+        for slot in space.nodes.numbers():
+            space._register(slot, space.node(slot))
+        for number in space.edges.numbers():
+            row = space.edge(number)
+            space.adjacency.add(number, src=row.src, dst=row.dst)
+        space.next_slot = next_slot
+        space.next_edge = next_edge
+        return space
+
+    def _start(self) -> None:
+        self.columns = Columns()
+        self.adjacency = Adjacency()
+        self.next_slot = 0
+        self.next_edge = 0
+        self._ids: dict[str, tuple[int, ...]] = {}
+        self._lineages: dict[str, tuple[int, ...]] = {}
+        self._digests: dict[tuple[Scope, bytes], tuple[int, ...]] = {}
+
+    def structures(self) -> dict[str, Structure]:
+        """What a checkpoint saves of this index, by folder."""
+        return {"nodes": self.nodes, "edges": self.edges, "vectors": self.vectors, "texts": self.texts}
+
+    # Reading
+
+    def node(self, slot: int) -> Node:
+        """The node of a slot that has one."""
+        record = self.nodes.get(slot)
+        if record is None:
+            raise KeyError(slot)
+        return _node_decoder.decode(record)
+
+    def maybe_node(self, slot: int) -> Node | None:
+        """The node of a slot; None when it was dropped since."""
+        record = self.nodes.get(slot)
+        return None if record is None else _node_decoder.decode(record)
+
+    def edge(self, number: int) -> EdgeRow:
+        record = self.edges.get(number)
+        if record is None:
+            raise KeyError(number)
+        return _edge_decoder.decode(record)
+
+    def slots_of_id(self, node_id: str) -> tuple[int, ...]:
+        """One slot for each scope that has the id."""
+        return self._ids.get(node_id, ())
+
+    def slot(self, key: NodeKey) -> int | None:
+        for slot in self._ids.get(key.id, ()):
+            if self.node(slot).scope == key.scope:
+                return slot
+        return None
+
+    def slots_of_digest(self, scope: Scope, digest: bytes) -> tuple[int, ...]:
+        return self._digests.get((scope, digest), ())
+
+    def slots_of_lineage(self, scope: Scope, lineage: str) -> list[int]:
+        """Every version, oldest first."""
+        found = [slot for slot in self._lineages.get(lineage, ()) if self.node(slot).scope == scope]
+        return sorted(found, key=lambda slot: self.node(slot).version)
+
+    def edges_at(self, slot: int, direction: str) -> Iterator[tuple[int, EdgeRow]]:
+        """Every edge ever linked at a slot, oldest first."""
+        seen: set[int] = set()
+        if direction != "in":
+            for number in self.adjacency.leaving(slot):
+                seen.add(number)
+                yield number, self.edge(number)
+        if direction != "out":
+            for number in self.adjacency.entering(slot):
+                if number not in seen:
+                    yield number, self.edge(number)
+
+    # Applying effects; live and at replay alike
+
+    def put_nodes(self, effects: Sequence[PutNode], lsn: int) -> None:
+        for effect in effects:
+            self.nodes.put(effect.slot, _encode(effect.node))
+            self._register(effect.slot, effect.node)
+            self._index_text(effect.slot, effect.node, lsn)
+            self.next_slot = max(self.next_slot, effect.slot + 1)
+        self._add_vectors([(e.slot, e.vector) for e in effects if e.vector is not None], lsn)
+
+    def add_vector(self, effect: AddVector, lsn: int) -> None:
+        self._add_vectors([(effect.slot, effect.vector)], lsn)
+
+    def set_state(self, effect: SetState) -> None:
+        old = self.node(effect.slot)
+        closed = structs.replace(old.state, recorded_to=effect.state.recorded_from)
+        new = structs.replace(
+            old,
+            states=(*old.states[:-1], closed, effect.state),
+            superseded_by=effect.superseded_by or old.superseded_by,
+        )
+        self._replace(effect.slot, old, new)
+
+    def amend(self, effect: AmendNode, lsn: int) -> None:
+        old = self.node(effect.slot)
+        changes = {field: value for field in _AMENDABLE if (value := getattr(effect, field)) is not None}
+        new = structs.replace(old, **changes)
+        self._replace(effect.slot, old, new)
+        if about(new) != about(old):
+            self.texts.remove(effect.slot, lsn=lsn)
+            self._index_text(effect.slot, new, lsn)
+
+    def drop_node(self, effect: DropNode, lsn: int) -> None:
+        slot = effect.slot
+        node = self.node(slot)
+        for number, row in list(self.edges_at(slot, "both")):
+            self.adjacency.remove(number, src=row.src, dst=row.dst)
+            self.edges.drop(number)
+        self.nodes.drop(slot)
+        self.columns.remove(slot, node)
+        _discard(self._ids, node.id, slot)
+        _discard(self._lineages, node.lineage, slot)
+        if node.digest:
+            _discard(self._digests, (node.scope, node.digest), slot)
+        self.vectors.remove(np.array([slot], np.uint32), lsn=lsn, erase=True)
+        self.texts.remove(slot, lsn=lsn)
+
+    def put_edge(self, effect: PutEdge) -> None:
+        self.edges.put(effect.number, _encode(EdgeRow(effect.src, effect.dst, effect.edge)))
+        self.adjacency.add(effect.number, src=effect.src, dst=effect.dst)
+        self.next_edge = max(self.next_edge, effect.number + 1)
+
+    def end_edge(self, effect: EndEdge) -> None:
+        row = self.edge(effect.number)
+        ended = structs.replace(row.edge, deleted_at=effect.deleted_at)
+        self.edges.put(effect.number, _encode(structs.replace(row, edge=ended)))
+
+    def _replace(self, slot: int, old: Node, new: Node) -> None:
+        self.nodes.put(slot, _encode(new))
+        self.columns.change(slot, old, new)
+
+    def _register(self, slot: int, node: Node) -> None:
+        self.columns.add(slot, node)
+        _append(self._ids, node.id, slot)
+        _append(self._lineages, node.lineage, slot)
+        if node.digest:
+            _append(self._digests, (node.scope, node.digest), slot)
+
+    def _index_text(self, slot: int, node: Node, lsn: int) -> None:
+        if node.text:
+            self.texts.add(slot, [node.text, about(node)], lsn=lsn)
+
+    def _add_vectors(self, rows: list[tuple[int, bytes]], lsn: int) -> None:
+        if rows:
+            slots = np.array([slot for slot, _ in rows], np.uint32)
+            flat = np.frombuffer(b"".join(vector for _, vector in rows), "<f4").astype(np.float32, copy=False)
+            self.vectors.add(slots, flat.reshape(len(rows), self.settings.dim), lsn=lsn)
+
+
+def about(node: Node) -> str:
+    """What a node is filed under, for the text index: tags, speaker, title, name, and the day it happened."""
+    parts = list(node.tags)
+    parts += [value for key in ("speaker", "title", "name") if isinstance(value := node.metadata.get(key), str)]
+    if node.occurred is not None:
+        parts.append(times.day_words(node.occurred.at))
+    return "\n".join(parts)
+
+
+def _append(table: dict[Any, tuple[int, ...]], key: Any, slot: int) -> None:
+    table[key] = (*table.get(key, ()), slot)
+
+
+def _discard(table: dict[Any, tuple[int, ...]], key: Any, slot: int) -> None:
+    left = tuple(other for other in table[key] if other != slot)
+    if left:
+        table[key] = left
+    else:
+        del table[key]

@@ -1,0 +1,291 @@
+"""A transaction of the local engine: reads the present, collects effects, and commits them as one frame."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import structs
+
+from kektor.engine import effects as fx
+from kektor.engine.port import Direction, Vector
+from kektor.engine.records import Actor, Edge, IndexSettings, Node, NodeKey, Scope, State, Tombstone
+from kektor.engine.space import IndexSpace
+from kektor.errors import Internal, TooLarge
+
+if TYPE_CHECKING:
+    from kektor.engine.local import LocalEngine
+
+__all__ = ["LARGEST_TRANSACTION", "LocalTransaction"]
+
+LARGEST_TRANSACTION = 1 << 30
+
+
+class LocalTransaction:
+    """See `port.Transaction`. What is staged shadows what is applied."""
+
+    def __init__(self, engine: "LocalEngine", time: int) -> None:
+        self.time = time
+        self._engine = engine
+        self._effects: list[fx.Effect] = []
+        self._settings: dict[str, IndexSettings | None] = {}
+        self._next_index = engine.tables.next_index
+        self._nodes: dict[tuple[int, NodeKey], Node | None] = {}
+        self._slots: dict[tuple[int, NodeKey], int] = {}
+        self._by_id: dict[tuple[int, str], list[NodeKey]] = {}
+        self._by_digest: dict[tuple[int, Scope, bytes], list[NodeKey]] = {}
+        self._vectors: dict[tuple[int, NodeKey], Vector] = {}
+        self._next_slot: dict[int, int] = {}
+        self._next_edge: dict[int, int] = {}
+        self._edges: list[tuple[int, fx.PutEdge, NodeKey, NodeKey]] = []
+        self._ended: set[tuple[int, int]] = set()
+        self._tombstones: dict[tuple[int, Scope, bytes], Tombstone | None] = {}
+        self._kv: dict[tuple[int, Scope, str], tuple[Any, int] | None] = {}
+        self.lsn: int | None = None
+
+    # Indexes
+
+    def index(self, name: str) -> IndexSettings | None:
+        if name in self._settings:
+            return self._settings[name]
+        return self._engine.tables.settings.get(name)
+
+    def put_index(self, settings: IndexSettings) -> IndexSettings:
+        if settings.number == 0:
+            settings = structs.replace(settings, number=self._next_index, created_at=self.time)
+            self._next_index += 1
+        self._settings[settings.name] = settings
+        self._effects.append(fx.PutIndex(settings))
+        return settings
+
+    def drop_index(self, name: str) -> None:
+        self._effects.append(fx.DropIndex(self._number(name)))
+        self._settings[name] = None
+
+    # Nodes
+
+    def nodes_of_id(self, index: str, node_id: str) -> list[Node]:
+        number, space = self._where(index)
+        found = [] if space is None else [space.node(slot) for slot in space.slots_of_id(node_id)]
+        keys = dict.fromkeys(NodeKey(node.scope, node.id) for node in found)
+        keys.update(dict.fromkeys(self._by_id.get((number, node_id), ())))
+        return [node for key in keys if (node := self.node(index, key)) is not None]
+
+    def node(self, index: str, key: NodeKey) -> Node | None:
+        number, space = self._where(index)
+        if (number, key) in self._nodes:
+            return self._nodes[number, key]
+        slot = None if space is None else space.slot(key)
+        return None if space is None or slot is None else space.node(slot)
+
+    def nodes_of_digest(self, index: str, scope: Scope, digest: bytes) -> list[Node]:
+        number, space = self._where(index)
+        keys: dict[NodeKey, None] = {}
+        for slot in () if space is None else space.slots_of_digest(scope, digest):
+            assert space is not None
+            keys[NodeKey(scope, space.node(slot).id)] = None
+        keys.update(dict.fromkeys(self._by_digest.get((number, scope, digest), ())))
+        return [node for key in keys if (node := self.node(index, key)) is not None]
+
+    def lineage(self, index: str, scope: Scope, lineage: str) -> list[Node]:
+        number, space = self._where(index)
+        keys: dict[NodeKey, None] = {}
+        if space is not None:
+            keys = {NodeKey(scope, space.node(slot).id): None for slot in space.slots_of_lineage(scope, lineage)}
+        for (where, key), node in self._nodes.items():
+            if where == number and node is not None and node.lineage == lineage and key.scope == scope:
+                keys[key] = None
+        found = [node for key in keys if (node := self.node(index, key)) is not None]
+        return sorted(found, key=lambda node: node.version)
+
+    def vector(self, index: str, key: NodeKey) -> Vector | None:
+        number, space = self._where(index)
+        if (number, key) in self._nodes:
+            return self._vectors.get((number, key))
+        slot = None if space is None else space.slot(key)
+        if space is None or slot is None or slot not in space.vectors:
+            return None
+        vector: Vector = space.vectors.vectors(np.array([slot], np.uint32))[0]
+        return vector
+
+    def put_node(self, index: str, node: Node, vector: Vector | None = None) -> None:
+        number, space = self._where(index)
+        key = NodeKey(node.scope, node.id)
+        if self.node(index, key) is not None:
+            raise Internal(f"{index} already holds {node.id!r} in {node.scope}")
+        slot = self._next_slot.get(number, 0 if space is None else space.next_slot)
+        self._next_slot[number] = slot + 1
+        self._slots[number, key] = slot
+        encoded = None
+        if vector is not None:
+            vector = np.ascontiguousarray(vector, dtype=np.float32)
+            self._vectors[number, key] = vector
+            encoded = vector.astype("<f4", copy=False).tobytes()
+        self._stage(number, key, node)
+        self._effects.append(fx.PutNode(number, slot, node, encoded))
+
+    def set_state(self, index: str, key: NodeKey, state: State, *, superseded_by: str = "") -> Node:
+        number, slot, old = self._held(index, key)
+        closed = structs.replace(old.state, recorded_to=state.recorded_from)
+        new = structs.replace(
+            old, states=(*old.states[:-1], closed, state), superseded_by=superseded_by or old.superseded_by
+        )
+        self._stage(number, key, new)
+        self._effects.append(fx.SetState(number, slot, state, superseded_by))
+        return new
+
+    def amend(self, index: str, key: NodeKey, **changes: Any) -> Node:
+        number, slot, old = self._held(index, key)
+        new = structs.replace(old, **changes)
+        self._stage(number, key, new)
+        self._effects.append(fx.AmendNode(number, slot, **changes))
+        return new
+
+    def drop_node(self, index: str, key: NodeKey) -> None:
+        number, slot, _ = self._held(index, key)
+        self._nodes[number, key] = None
+        self._vectors.pop((number, key), None)
+        self._effects.append(fx.DropNode(number, slot))
+        self._edges = [entry for entry in self._edges if entry[0] != number or slot not in (entry[1].src, entry[1].dst)]
+
+    # Edges
+
+    def put_edge(self, index: str, src: NodeKey, dst: NodeKey, edge: Edge) -> None:
+        number, src_slot, _ = self._held(index, src)
+        _, dst_slot, _ = self._held(index, dst)
+        space = self._engine.space_by_number(number)
+        edge_number = self._next_edge.get(number, 0 if space is None else space.next_edge)
+        self._next_edge[number] = edge_number + 1
+        effect = fx.PutEdge(number, edge_number, src_slot, dst_slot, edge)
+        self._effects.append(effect)
+        self._edges.append((number, effect, src, dst))
+
+    def edges(self, index: str, key: NodeKey, direction: Direction = "both") -> list[tuple[Edge, NodeKey, NodeKey]]:
+        return [(edge, src, dst) for _, edge, src, dst in self._open_edges(index, key, direction)]
+
+    def end_edge(self, index: str, src: NodeKey, rel: str, dst: NodeKey) -> Edge | None:
+        number, _ = self._where(index)
+        ended = None
+        for edge_number, edge, _, other in self._open_edges(index, src, "out"):
+            if edge.rel == rel and other == dst:
+                self._effects.append(fx.EndEdge(number, edge_number, self.time))
+                self._ended.add((number, edge_number))
+                ended = structs.replace(edge, deleted_at=self.time)
+        return ended
+
+    def _open_edges(
+        self, index: str, key: NodeKey, direction: Direction
+    ) -> list[tuple[int, Edge, NodeKey, NodeKey]]:
+        number, space = self._where(index)
+        slot = self._slot(number, key)
+        found: list[tuple[int, Edge, NodeKey, NodeKey]] = []
+        if space is not None and slot is not None and slot < space.next_slot:
+            for edge_number, row in space.edges_at(slot, direction):
+                src, dst = (space.node(end) for end in (row.src, row.dst))
+                found.append((edge_number, row.edge, NodeKey(src.scope, src.id), NodeKey(dst.scope, dst.id)))
+        for where, effect, src_key, dst_key in self._edges:
+            if where == number and (
+                (direction != "in" and src_key == key) or (direction != "out" and dst_key == key)
+            ):
+                found.append((effect.number, effect.edge, src_key, dst_key))
+        return [
+            entry
+            for entry in found
+            if entry[1].deleted_at is None
+            and (number, entry[0]) not in self._ended
+            and all(self.node(index, end) is not None for end in entry[2:])
+        ]
+
+    # Values
+
+    def tombstone(self, index: str, scope: Scope, digest: bytes) -> Tombstone | None:
+        key = (self._number(index), scope, digest)
+        return self._tombstones[key] if key in self._tombstones else self._engine.tables.tombstone(*key)
+
+    def put_tombstone(self, tombstone: Tombstone) -> None:
+        self._tombstones[tombstone.index, tombstone.scope, tombstone.digest] = tombstone
+        self._effects.append(fx.PutTombstone(tombstone))
+
+    def lift_tombstone(self, tombstone_id: str) -> Tombstone | None:
+        stone = self._engine.tables.tombstones.get(tombstone_id)
+        if stone is None or stone.lifted_at is not None:
+            return None
+        self._tombstones[stone.index, stone.scope, stone.digest] = None
+        self._effects.append(fx.LiftTombstone(tombstone_id, self.time))
+        return structs.replace(stone, lifted_at=self.time)
+
+    def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None:
+        where = (self._number(index), scope, key)
+        return self._kv[where] if where in self._kv else self._engine.tables.kv.get(where)
+
+    def put_kv(self, index: str, scope: Scope, key: str, value: Any) -> int:
+        held = self.kv(index, scope, key)
+        version = 1 if held is None else held[1] + 1
+        where = (self._number(index), scope, key)
+        self._kv[where] = (value, version)
+        self._effects.append(fx.PutKv(*where, value, version))
+        return version
+
+    def drop_kv(self, index: str, scope: Scope, key: str) -> bool:
+        if self.kv(index, scope, key) is None:
+            return False
+        where = (self._number(index), scope, key)
+        self._kv[where] = None
+        self._effects.append(fx.DropKv(*where))
+        return True
+
+    def outcome(self, key: bytes) -> tuple[bytes, bytes] | None:
+        kept = self._engine.tables.outcomes.get(key)
+        return None if kept is None else (kept.request, kept.outcome)
+
+    def keep_outcome(self, key: bytes, request: bytes, outcome: bytes) -> None:
+        self._effects.append(fx.KeepOutcome(key, request, outcome, self.time))
+
+    @property
+    def next_lsn(self) -> int:
+        """The LSN this transaction will have when it commits."""
+        return self._engine.lsn + 1
+
+    def commit(
+        self, operation: str, actor: Actor, *, index: str, scope: Scope, ids: Sequence[str], reason: str
+    ) -> int:
+        event = fx.Event(operation, actor, index, scope, tuple(ids), reason)
+        record = fx.TransactionRecord(self.time, event, tuple(self._effects))
+        payload = fx.encode(record)
+        if len(payload) > LARGEST_TRANSACTION:
+            raise TooLarge(
+                f"this transaction is {len(payload)} bytes; the limit is {LARGEST_TRANSACTION}: send it in parts"
+            )
+        self.lsn = self._engine.append(record, payload)
+        return self.lsn
+
+    # Helpers
+
+    def _number(self, index: str) -> int:
+        settings = self.index(index)
+        if settings is None:
+            raise Internal(f"no index {index!r} in this transaction")
+        return settings.number
+
+    def _where(self, index: str) -> tuple[int, IndexSpace | None]:
+        number = self._number(index)
+        return number, self._engine.space_by_number(number)
+
+    def _slot(self, number: int, key: NodeKey) -> int | None:
+        if (number, key) in self._slots:
+            return self._slots[number, key]
+        space = self._engine.space_by_number(number)
+        return None if space is None else space.slot(key)
+
+    def _held(self, index: str, key: NodeKey) -> tuple[int, int, Node]:
+        node = self.node(index, key)
+        number = self._number(index)
+        slot = self._slot(number, key)
+        if node is None or slot is None:
+            raise Internal(f"{index} holds no {key.id!r} in {key.scope}")
+        return number, slot, node
+
+    def _stage(self, number: int, key: NodeKey, node: Node) -> None:
+        self._nodes[number, key] = node
+        self._by_id.setdefault((number, key.id), []).append(key)
+        if node.digest:
+            self._by_digest.setdefault((number, key.scope, node.digest), []).append(key)

@@ -1,0 +1,143 @@
+"""What belongs to the whole database and stays small: settings, key-values, tombstones, kept outcomes.
+
+One structure of a checkpoint, encoded whole.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from kektor_native import CHUNK_HEADER_BYTES, Chunk, CorruptFile, check_chunk, write_chunk
+
+from kektor.engine.effects import DropKv, KeepOutcome, LiftTombstone, PutKv, PutTombstone
+from kektor.engine.records import IndexSettings, Scope, Tombstone
+
+__all__ = ["OUTCOMES_KEPT_FOR", "SmallTables"]
+
+_KIND = "tables"
+_FILE = "tables.msgpack"
+OUTCOMES_KEPT_FOR = 7 * 24 * 3600 * 1_000_000
+"""How long an idempotency key is remembered, in microseconds."""
+
+
+class _KvRow(msgspec.Struct, frozen=True, array_like=True):
+    index: int
+    scope: Scope
+    key: str
+    value: Any
+    version: int
+
+
+class _Saved(msgspec.Struct, frozen=True, array_like=True):
+    time: int
+    next_index: int
+    settings: list[IndexSettings]
+    next_slots: dict[int, int]
+    next_edges: dict[int, int]
+    kv: list[_KvRow]
+    tombstones: list[Tombstone]
+    outcomes: list[KeepOutcome]
+
+
+class SmallTables:
+    """Plain dictionaries; `next_slots` and `next_edges` are filled in by the engine when it freezes."""
+
+    def __init__(self) -> None:
+        self.time = 0
+        self.next_index = 1
+        self.settings: dict[str, IndexSettings] = {}
+        self.next_slots: dict[int, int] = {}
+        self.next_edges: dict[int, int] = {}
+        self.kv: dict[tuple[int, Scope, str], tuple[Any, int]] = {}
+        self.tombstones: dict[str, Tombstone] = {}
+        self.outcomes: dict[bytes, KeepOutcome] = {}
+        self._standing: dict[tuple[int, Scope, bytes], str] = {}
+        self._frozen = b""
+        self._lsn = 0
+
+    @classmethod
+    def open(cls, folder: Path) -> "SmallTables":
+        """Load what `write` left; CorruptFile when it cannot be trusted."""
+        path = folder / _FILE
+        check_chunk(str(path), _KIND)
+        try:
+            saved = msgspec.msgpack.decode(path.read_bytes()[CHUNK_HEADER_BYTES:], type=_Saved)
+        except msgspec.MsgspecError as error:
+            raise CorruptFile(f"{path}: {error}") from error
+        tables = cls()
+        tables.time = saved.time
+        tables.next_index = saved.next_index
+        tables.settings = {settings.name: settings for settings in saved.settings}
+        tables.next_slots, tables.next_edges = saved.next_slots, saved.next_edges
+        tables.kv = {(row.index, row.scope, row.key): (row.value, row.version) for row in saved.kv}
+        for tombstone in saved.tombstones:
+            tables.put_tombstone(PutTombstone(tombstone))
+        tables.outcomes = {kept.key: kept for kept in saved.outcomes}
+        return tables
+
+    def tombstone(self, index: int, scope: Scope, digest: bytes) -> Tombstone | None:
+        """The one in force for a value."""
+        found = self._standing.get((index, scope, digest))
+        return None if found is None else self.tombstones[found]
+
+    def put_kv(self, effect: PutKv) -> None:
+        self.kv[effect.index, effect.scope, effect.key] = (effect.value, effect.version)
+
+    def drop_kv(self, effect: DropKv) -> None:
+        self.kv.pop((effect.index, effect.scope, effect.key), None)
+
+    def put_tombstone(self, effect: PutTombstone) -> None:
+        stone = effect.tombstone
+        self.tombstones[stone.id] = stone
+        if stone.lifted_at is None:
+            self._standing[stone.index, stone.scope, stone.digest] = stone.id
+
+    def lift_tombstone(self, effect: LiftTombstone) -> None:
+        stone = msgspec.structs.replace(self.tombstones[effect.id], lifted_at=effect.at)
+        self.tombstones[stone.id] = stone
+        self._standing.pop((stone.index, stone.scope, stone.digest), None)
+
+    def keep_outcome(self, effect: KeepOutcome) -> None:
+        self.outcomes[effect.key] = effect
+        # Kept in the order of time, so the oldest come first.
+        for key, kept in list(self.outcomes.items()):
+            if kept.at >= effect.at - OUTCOMES_KEPT_FOR:
+                break
+            del self.outcomes[key]
+
+    def drop_index(self, number: int) -> None:
+        """Forget an index by its number, with its key-values and tombstones."""
+        self.settings = {name: s for name, s in self.settings.items() if s.number != number}
+        self.kv = {key: value for key, value in self.kv.items() if key[0] != number}
+        self.tombstones = {key: stone for key, stone in self.tombstones.items() if stone.index != number}
+        self._standing = {key: value for key, value in self._standing.items() if key[0] != number}
+
+    # The chunk protocol
+
+    def freeze(self, lsn: int) -> list[Chunk]:
+        saved = _Saved(
+            self.time,
+            self.next_index,
+            list(self.settings.values()),
+            self.next_slots,
+            self.next_edges,
+            [_KvRow(index, scope, key, value, version) for (index, scope, key), (value, version) in self.kv.items()],
+            list(self.tombstones.values()),
+            list(self.outcomes.values()),
+        )
+        self._frozen, self._lsn = msgspec.msgpack.encode(saved), lsn
+        return [Chunk(_FILE, True)]
+
+    def write(self, chunk: Any, path: str) -> tuple[int, str]:
+        return write_chunk(path, _KIND, self._lsn, self._frozen)
+
+    def release(self, written: bool) -> None:
+        self._frozen = b""
+
+    def validate(self) -> list[str]:
+        numbers = {settings.number for settings in self.settings.values()}
+        return [
+            f"key-value {key!r} belongs to index {index}, which does not exist"
+            for index, _, key in self.kv
+            if index not in numbers
+        ]

@@ -1,0 +1,171 @@
+"""The read gate: which nodes and edges a caller may see, and when.
+
+`View.admits` is the definition, one node at a time. An engine is free to compile a View into something faster, and
+is tested against this.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from kektor.engine.filters import MISSING, Filter, matches
+from kektor.engine.records import Edge, Kind, Moment, Node, Scope, State, Status, Trust
+
+__all__ = ["INCLUDABLE", "ScopeRule", "View", "edge_holds", "lookup"]
+
+INCLUDABLE = frozenset({"superseded", "archived", "proposed", "rejected"})
+"""What `include` may name: what default reads withhold and a caller may ask for."""
+
+_SEEN_TRUST = frozenset({Trust.ACCEPTED, Trust.CONTESTED})
+
+
+class ScopeRule(Struct, frozen=True):
+    """Which scopes are seen: None in a member means any value of it."""
+
+    user: str | None = None
+    agent: str | None = None
+    project: str | None = None
+
+    def admits(self, scope: Scope) -> bool:
+        """A record is seen when each member is shared, unrestricted or equal."""
+        return all(
+            have == "" or want is None or have == want
+            for have, want in (
+                (scope.user, self.user),
+                (scope.agent, self.agent),
+                (scope.project, self.project),
+            )
+        )
+
+
+class View(Struct, frozen=True):
+    """What one caller may see of one index at one moment.
+
+    `scopes` is a conjunction of disjunctions: the caller's grants are one entry, the request's own scope another.
+    `now` is when the question is asked; `as_of` asks about the world then, `known_at` about what the database held
+    then. `history` also admits statements that held once.
+    """
+
+    index: str
+    scopes: tuple[tuple[ScopeRule, ...], ...]
+    now: int
+    as_of: int | None = None
+    known_at: int | None = None
+    include: frozenset[str] = frozenset()
+    kinds: frozenset[Kind] | None = None
+    layers: frozenset[str] | None = None
+    tags: frozenset[str] | None = None
+    filter: Filter | None = None
+    history: bool = False
+
+    def admits_scope(self, scope: Scope) -> bool:
+        return all(any(rule.admits(scope) for rule in rules) for rules in self.scopes)
+
+    def admits_state(self, state: State) -> bool:
+        """Life cycle, trust and validity of one row of a node's history."""
+        return _admits_trust(state, self.include) and self._admits_time(state)
+
+    def admits(self, node: Node) -> bool:
+        """Whether the node may reach the caller."""
+        state = node.state if self.known_at is None else node.state_at(self.known_at)
+        return (
+            state is not None
+            and node.status is not Status.ERASED
+            and self.admits_scope(node.scope)
+            and (self.kinds is None or node.kind in self.kinds)
+            and (self.layers is None or node.layer in self.layers)
+            and (self.tags is None or bool(self.tags & set(node.tags)))
+            and self.admits_state(state)
+            and (self.filter is None or matches(self.filter, lookup(node, self.index, state)) is True)
+        )
+
+    def _admits_time(self, state: State) -> bool:
+        start, end = _at(state.valid_from), _at(state.valid_to)
+        if state.status is Status.ARCHIVED and "archived" not in self.include:
+            return False
+        if self.as_of is not None:
+            return (start is None or start <= self.as_of) and (end is None or self.as_of < end)
+        if state.status is Status.SUPERSEDED:
+            return self.history or "superseded" in self.include
+        reference = self.now if self.known_at is None else self.known_at
+        return self.history or end is None or reference < end
+
+
+def edge_holds(edge: Edge, *, as_of: int | None, known_at: int | None) -> bool:
+    """Whether an edge exists for a read: linked by `known_at` (now), and valid at `as_of` when that is asked."""
+    if known_at is None:
+        if edge.deleted_at is not None:
+            return False
+    elif edge.created_at > known_at or (edge.deleted_at is not None and edge.deleted_at <= known_at):
+        return False
+    if as_of is None:
+        return True
+    start, end = _at(edge.valid_from), _at(edge.valid_to)
+    return (start is None or start <= as_of) and (end is None or as_of < end)
+
+
+def lookup(node: Node, index: str, state: State) -> Callable[[tuple[str, ...]], Any]:
+    """The values a filter may ask a node for, by path."""
+
+    def value(path: tuple[str, ...]) -> Any:
+        if path[0] == "metadata":
+            return _walk(node.metadata, path[1:])
+        getter = _FIELDS.get(path)
+        return MISSING if getter is None else _present(getter(node, index, state))
+
+    return value
+
+
+def _admits_trust(state: State, include: Collection[str]) -> bool:
+    return state.trust in _SEEN_TRUST or state.trust.value in include
+
+
+def _at(moment: Moment | None) -> int | None:
+    return None if moment is None else moment.at
+
+
+def _walk(value: Any, keys: Iterable[str]) -> Any:
+    for key in keys:
+        if not isinstance(value, dict) or key not in value:
+            return MISSING
+        value = value[key]
+    return value
+
+
+def _present(value: Any) -> Any:
+    return MISSING if value is None or value == "" else value
+
+
+_FIELDS: dict[tuple[str, ...], Callable[[Node, str, State], Any]] = {
+    ("id",): lambda n, i, s: n.id,
+    ("lineage",): lambda n, i, s: n.lineage,
+    ("version",): lambda n, i, s: n.version,
+    ("index",): lambda n, i, s: i,
+    ("kind",): lambda n, i, s: n.kind.value,
+    ("text",): lambda n, i, s: n.text,
+    ("tags",): lambda n, i, s: list(n.tags),
+    ("layer",): lambda n, i, s: n.layer,
+    ("pinned",): lambda n, i, s: n.pinned,
+    ("scope", "user"): lambda n, i, s: n.scope.user,
+    ("scope", "agent"): lambda n, i, s: n.scope.agent,
+    ("scope", "project"): lambda n, i, s: n.scope.project,
+    ("session",): lambda n, i, s: n.session,
+    ("status",): lambda n, i, s: s.status.value,
+    ("trust",): lambda n, i, s: s.trust.value,
+    ("validity", "from"): lambda n, i, s: _at(s.valid_from),
+    ("validity", "to"): lambda n, i, s: _at(s.valid_to),
+    ("occurred_at",): lambda n, i, s: _at(n.occurred),
+    ("recorded_at",): lambda n, i, s: n.recorded_at,
+    ("retired_at",): lambda n, i, s: n.retired_at,
+    ("claim", "subject"): lambda n, i, s: n.claim and n.claim.subject,
+    ("claim", "predicate"): lambda n, i, s: n.claim and n.claim.predicate,
+    ("claim", "object"): lambda n, i, s: n.claim and n.claim.object,
+    ("supersedes",): lambda n, i, s: n.supersedes,
+    ("superseded_by",): lambda n, i, s: n.superseded_by,
+    ("actor", "kind"): lambda n, i, s: n.actor.kind.value,
+    ("actor", "id"): lambda n, i, s: n.actor.id,
+    ("actor", "channel"): lambda n, i, s: n.actor.channel,
+    ("access", "count"): lambda n, i, s: n.access_count,
+    ("access", "last"): lambda n, i, s: n.access_last,
+}

@@ -1,0 +1,144 @@
+"""Checkpoints: every structure as immutable files, exact at one LSN, published by one atomic rename.
+
+`checkpoints/<lsn>/manifest.json` lists each file with its length and SHA-256; `CURRENT` names the live checkpoint.
+A file that did not change since the last checkpoint is the same file, by hard link. Two checkpoints are kept.
+`CURRENT` is for people and tools: opening trusts a manifest, which only a finished checkpoint has.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from kektor.errors import Corrupt
+from kektor.storage.disk import make_folder, replace_file, sync_folder
+from kektor.storage.structure import FrozenChunk, Structure
+
+__all__ = ["FORMAT", "Checkpoints", "FileEntry", "Frozen", "Manifest"]
+
+FORMAT = 1
+"""Version of the data directory; a newer one is refused by name, older ones open."""
+
+KEPT = 2
+_NAME = re.compile(r"\d{20}")
+
+
+class FileEntry(msgspec.Struct, frozen=True):
+    length: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a checkpoint holds; `structures` maps a folder to nothing but its presence, also when it is empty."""
+
+    format: int
+    lsn: int
+    created_at: int
+    structures: list[str]
+    files: dict[str, FileEntry]
+
+
+class Frozen(NamedTuple):
+    """Structures and their chunks as they stood at one LSN."""
+
+    lsn: int
+    structures: Mapping[str, Structure]
+    chunks: Mapping[str, Sequence[FrozenChunk]]
+
+
+class Checkpoints:
+    """The `checkpoints` folder and `CURRENT` of one data directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._current = folder / "CURRENT"
+        self._folder = folder / "checkpoints"
+        make_folder(self._folder)
+
+    def names(self) -> list[str]:
+        """Complete checkpoints, newest first. The manifest is written last, so one that has it is complete."""
+        return sorted(
+            (
+                path.name
+                for path in self._folder.iterdir()
+                if _NAME.fullmatch(path.name) and (path / "manifest.json").exists()
+            ),
+            reverse=True,
+        )
+
+    def path(self, name: str) -> Path:
+        return self._folder / name
+
+    def read(self, name: str) -> Manifest:
+        """Load a manifest and check that every file it names is there with its exact length."""
+        folder = self._folder / name
+        try:
+            manifest = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Manifest)
+        except msgspec.MsgspecError as error:
+            raise Corrupt(f"{folder}/manifest.json: {error}") from error
+        if manifest.format > FORMAT:
+            raise Corrupt(
+                f"{folder} has data format {manifest.format}, newer than this program's {FORMAT}: upgrade kektor"
+            )
+        for file, entry in manifest.files.items():
+            try:
+                length = (folder / file).stat().st_size
+            except FileNotFoundError:
+                raise Corrupt(f"{folder / file} is missing") from None
+            if length != entry.length:
+                raise Corrupt(f"{folder / file} is {length} bytes long, its manifest says {entry.length}")
+        return manifest
+
+    def damaged_files(self, name: str) -> list[str]:
+        """Files of a checkpoint whose SHA-256 is not the manifest's; reads every byte."""
+        folder = self._folder / name
+        damaged = []
+        for file, entry in self.read(name).files.items():
+            with (folder / file).open("rb") as stream:
+                if hashlib.file_digest(stream, "sha256").hexdigest() != entry.sha256:
+                    damaged.append(file)
+        return damaged
+
+    def write(self, frozen: Frozen, *, created_at: int) -> Manifest:
+        """Write and publish a checkpoint; the structures' freeze is ended by the caller."""
+        name = f"{frozen.lsn:020d}"
+        folder = self._folder / name
+        previous = next(iter(self.names()), None)
+        if previous == name:
+            return self.read(name)
+        old = self.read(previous) if previous else None
+        if folder.exists():  # an attempt at the same LSN that did not finish
+            shutil.rmtree(folder)
+        folder.mkdir(mode=0o700)
+        files: dict[str, FileEntry] = {}
+        for where, chunks in sorted(frozen.chunks.items()):
+            target = folder / where
+            target.mkdir(parents=True, mode=0o700)
+            for chunk in chunks:
+                key = f"{where}/{chunk.name}"
+                if old is not None and not chunk.dirty and key in old.files:
+                    os.link(self._folder / str(previous) / key, target / chunk.name)
+                    files[key] = old.files[key]
+                else:
+                    length, sha256 = frozen.structures[where].write(chunk, str(target / chunk.name))
+                    files[key] = FileEntry(length, sha256)
+            sync_folder(target)
+            sync_folder(target.parent)
+        manifest = Manifest(FORMAT, frozen.lsn, created_at, sorted(frozen.chunks), files)
+        replace_file(folder / "manifest.json", msgspec.json.format(msgspec.json.encode(manifest)))
+        sync_folder(self._folder)
+        replace_file(self._current, name.encode() + b"\n")
+        return manifest
+
+    def prune(self) -> int:
+        """Remove all but the newest two and unfinished ones; returns the LSN the log may be trimmed behind."""
+        kept = self.names()[:KEPT]
+        for path in self._folder.iterdir():
+            if path.name not in kept:
+                shutil.rmtree(path)
+        sync_folder(self._folder)
+        return int(kept[-1]) if len(kept) == KEPT else 0

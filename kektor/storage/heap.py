@@ -1,0 +1,196 @@
+"""Encoded records by dense number: read from the checkpoint's files on access, changes kept in memory.
+
+A chunk file covers `ROWS` numbers. Its payload is the end offset of every row (u64), a CRC32C of every row (u32),
+then the rows. A row of no bytes is a number without a record. Files are read with `pread`, so that a failing disk
+is an exception and not a signal.
+"""
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from kektor_native import CHUNK_HEADER_BYTES, CorruptFile, check_chunk, crc32c, write_chunk
+from numpy.typing import NDArray
+
+from kektor.errors import Corrupt
+
+__all__ = ["ROWS", "RecordHeap"]
+
+ROWS = 4096
+_TABLE_BYTES = ROWS * (8 + 4)
+_NAME = re.compile(r"rows-(\d{8})\.heap")
+
+
+class _Frozen(NamedTuple):
+    """A chunk as it was at the freeze: the file it had, and what had changed since."""
+
+    name: str
+    dirty: bool
+    number: int
+    changes: dict[int, bytes]
+
+
+class RecordHeap:
+    """Rows of bytes by number, each checked against its CRC when read.
+
+    >>> heap = RecordHeap("nodes")
+    >>> heap.put(7, b"a record")
+    >>> heap.get(7), heap.get(8)
+    (b'a record', None)
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._files: dict[int, _HeapFile] = {}
+        self._changes: dict[int, dict[int, bytes]] = {}
+        self._frozen: list[_Frozen] = []
+        self._written: dict[int, Path] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(cls, folder: Path, kind: str) -> "RecordHeap":
+        """Map the chunk files that `write` left in a folder; CorruptFile names one that cannot be trusted."""
+        heap = cls(kind)
+        for path in sorted(folder.iterdir()):
+            match = _NAME.fullmatch(path.name)
+            if match is None:
+                raise CorruptFile(f"{path}: not a file of this structure")
+            heap._files[int(match[1])] = _HeapFile(path, kind)
+        return heap
+
+    def get(self, number: int) -> bytes | None:
+        """The record of a number; None when there is none, Corrupt when its bytes are damaged."""
+        chunk, row = divmod(number, ROWS)
+        changed = self._changes.get(chunk, {}).get(row)
+        if changed is None and (file := self._files.get(chunk)) is not None:
+            changed = file.read(row)
+        return changed or None
+
+    def put(self, number: int, record: bytes) -> None:
+        """Set a record (not empty)."""
+        self._set(number, record)
+
+    def drop(self, number: int) -> None:
+        """Forget a record; its bytes leave the files at the next checkpoint."""
+        self._set(number, b"")
+
+    def numbers(self) -> Iterator[int]:
+        """Every number with a record, ascending."""
+        for chunk in sorted(self._files.keys() | self._changes.keys()):
+            changes = self._changes.get(chunk, {})
+            file = self._files.get(chunk)
+            for row in range(ROWS):
+                changed = changes.get(row)
+                if changed or (changed is None and file is not None and file.holds(row)):
+                    yield chunk * ROWS + row
+
+    def freeze(self, lsn: int) -> list[_Frozen]:
+        """The chunks as they are now. Rows are immutable bytes, so a shallow copy of the changes suffices."""
+        self._lsn = lsn
+        self._frozen = [
+            _Frozen(f"rows-{chunk:08d}.heap", chunk in self._changes, chunk, dict(self._changes.get(chunk, {})))
+            for chunk in sorted(self._files.keys() | self._changes.keys())
+        ]
+        return list(self._frozen)
+
+    def write(self, chunk: _Frozen, path: str) -> tuple[int, str]:
+        """Write one chunk file; returns (length, sha256 hex)."""
+        file = self._files.get(chunk.number)
+        rows, checksums = [], []
+        for row in range(ROWS):
+            record = chunk.changes.get(row)
+            if record is not None or file is None:
+                record = record or b""
+                checksum = crc32c(record)
+            else:
+                # A damaged row keeps its wrong checksum, so that copying it never makes it look sound.
+                record, checksum = file.raw(row)
+            rows.append(record)
+            checksums.append(checksum)
+        ends = np.cumsum([len(record) for record in rows], dtype="<u8")
+        tables = ends.tobytes() + np.array(checksums, dtype="<u4").tobytes()
+        written = write_chunk(path, self._kind, self._lsn, tables + b"".join(rows))
+        self._written[chunk.number] = Path(path)
+        return written
+
+    def release(self, written: bool) -> None:
+        """End the freeze; what reached a file is read from it from now on."""
+        frozen, self._frozen = self._frozen, []
+        paths, self._written = self._written, {}
+        if not written:
+            return
+        for chunk in frozen:
+            if not chunk.dirty:
+                continue
+            file = _HeapFile(paths[chunk.number], self._kind)
+            with self._lock:
+                self._files[chunk.number] = file
+                changes = self._changes[chunk.number]
+                for row, record in chunk.changes.items():
+                    if changes.get(row) is record:
+                        del changes[row]
+                if not changes:
+                    del self._changes[chunk.number]
+
+    def _set(self, number: int, record: bytes) -> None:
+        chunk, row = divmod(number, ROWS)
+        with self._lock:
+            self._changes.setdefault(chunk, {})[row] = record
+
+    def validate(self) -> list[str]:
+        """Every row whose bytes do not match their CRC, in words."""
+        findings = []
+        for chunk, file in sorted(self._files.items()):
+            for row in range(ROWS):
+                try:
+                    file.read(row)
+                except (Corrupt, OSError) as error:
+                    findings.append(f"row {chunk * ROWS + row}: {error}")
+        return findings
+
+
+class _HeapFile:
+    """One chunk file, its tables in memory, its rows on disk."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        _, length = check_chunk(str(path), kind)
+        if length < _TABLE_BYTES:
+            raise CorruptFile(f"{path}: {length} bytes are too few for the tables of {ROWS} rows")
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDONLY)
+        tables = os.pread(self._descriptor, _TABLE_BYTES, CHUNK_HEADER_BYTES)
+        self._ends: NDArray[np.uint64] = np.frombuffer(tables, "<u8", ROWS)
+        self._checksums: NDArray[np.uint32] = np.frombuffer(tables, "<u4", ROWS, ROWS * 8)
+        if (np.diff(self._ends.astype(np.int64)) < 0).any() or int(self._ends[-1]) + _TABLE_BYTES != length:
+            os.close(self._descriptor)
+            raise CorruptFile(f"{path}: its table of rows does not add up to its length")
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+
+    def holds(self, row: int) -> bool:
+        start, end = self._bounds(row)
+        return end > start
+
+    def read(self, row: int) -> bytes:
+        record, checksum = self.raw(row)
+        if crc32c(record) != checksum:
+            raise Corrupt(
+                f"{self._path}: row {row} is damaged (its checksum does not match); only this record is lost",
+                details={"path": str(self._path), "row": row},
+            )
+        return record
+
+    def raw(self, row: int) -> tuple[bytes, int]:
+        """The bytes as they are on disk, and the checksum they should have."""
+        start, end = self._bounds(row)
+        record = os.pread(self._descriptor, end - start, CHUNK_HEADER_BYTES + _TABLE_BYTES + start)
+        return record, int(self._checksums[row])
+
+    def _bounds(self, row: int) -> tuple[int, int]:
+        return (int(self._ends[row - 1]) if row else 0), int(self._ends[row])

@@ -1,0 +1,177 @@
+"""A data directory: who owns it, what was logged, what was checkpointed."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from kektor_native import Damage, Frame, Log, scan_log
+
+from kektor.errors import Corrupt, Invalid, Unavailable
+from kektor.storage.checkpoint import Checkpoints, Frozen, Manifest
+from kektor.storage.disk import make_folder
+from kektor.storage.lock import DirectoryLock
+from kektor.storage.structure import FrozenChunk, Structure
+
+__all__ = ["Durability", "Finding", "Store"]
+
+
+class Durability(NamedTuple):
+    """When a write is acknowledged: after its sync, up to `interval_ms` before it, or never waiting for one."""
+
+    sync: Literal["always", "interval", "off"] = "always"
+    interval_ms: int = 100
+
+    @classmethod
+    def parse(cls, text: str) -> "Durability":
+        """`always`, `interval:<ms>` or `off`."""
+        if text == "always" or text == "off":
+            return cls(text)
+        kind, _, ms = text.partition(":")
+        if kind == "interval" and ms.isdecimal() and 1 <= int(ms) <= 60_000:
+            return cls("interval", int(ms))
+        raise Invalid(
+            f"sync must be 'always', 'interval:<ms>' with 1 to 60000 or 'off', not {text!r}", field="sync"
+        )
+
+
+class Finding(NamedTuple):
+    """Damage met on the way in: what it is, where, and what is lost."""
+
+    severity: Literal["warning", "error"]
+    where: str
+    what: str
+    lost: str
+    action: str
+
+
+class Store:
+    """Lock, log and checkpoints of one folder.
+
+    Opening it only takes the lock. The owner then loads the newest good checkpoint, replays `frames_after` its LSN,
+    and calls `start_log` once before the first `append`.
+    """
+
+    def __init__(self, folder: Path, durability: Durability) -> None:
+        self.folder = folder
+        self.durability = durability
+        self.findings: list[Finding] = []
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
+        self._lock = DirectoryLock(folder)
+        try:
+            make_folder(folder / "log")
+            make_folder(folder / "keys")
+            self.checkpoints = Checkpoints(folder)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._log: Log | None = None
+
+    def manifests(self) -> Iterator[tuple[str, Manifest]]:
+        """Checkpoints that look whole, newest first; damaged ones become findings."""
+        for name in self.checkpoints.names():
+            try:
+                yield name, self.checkpoints.read(name)
+            except Corrupt as error:
+                self.reject_checkpoint(name, str(error))
+
+    def reject_checkpoint(self, name: str, why: str) -> None:
+        """Note a checkpoint that cannot be used; the older one and the log still hold everything."""
+        self.findings.append(
+            Finding("error", f"checkpoints/{name}", why, "nothing: the older checkpoint was used", "repair")
+        )
+
+    def frames_after(self, lsn: int) -> Iterator[Frame]:
+        """Replay: every good frame above an LSN, in order. Damage and a torn tail become findings."""
+        for batch in scan_log(str(self.folder / "log"), lsn):
+            for item in batch:
+                if isinstance(item, Damage):
+                    self.findings.append(
+                        Finding(
+                            "error",
+                            f"log (after LSN {item.after_lsn})",
+                            f"{item.length} bytes at offset {item.offset} are no good frame",
+                            "the transactions in those bytes",
+                            "restore them from a backup",
+                        )
+                    )
+                else:
+                    yield item
+
+    def start_log(self, next_lsn: int) -> None:
+        """Begin a new segment; what came before is only read from now on."""
+        self._log = Log(
+            str(self.folder / "log"),
+            next_lsn=next_lsn,
+            sync=self.durability.sync,
+            interval_ms=self.durability.interval_ms,
+        )
+
+    @property
+    def log(self) -> Log:
+        if self._log is None:
+            raise Unavailable("the log is not open")
+        return self._log
+
+    def append(self, lsn: int, payload: bytes) -> None:
+        """Queue one transaction's frame, in LSN order."""
+        try:
+            self.log.append(lsn, payload)
+        except OSError as error:
+            raise _failed(self.folder, error) from error
+
+    def wait(self, lsn: int) -> None:
+        """Return when the frame is durable."""
+        try:
+            self.log.wait(lsn)
+        except OSError as error:
+            raise _failed(self.folder, error) from error
+
+    def freeze(self, lsn: int, structures: Mapping[str, Structure]) -> Frozen:
+        """The short part of a checkpoint, under the commit lock."""
+        chunks: dict[str, Sequence[FrozenChunk]] = {}
+        try:
+            for name, part in structures.items():
+                chunks[name] = part.freeze(lsn)
+        except BaseException:
+            for name in chunks:
+                structures[name].release(False)
+            raise
+        return Frozen(lsn, structures, chunks)
+
+    def write_checkpoint(self, frozen: Frozen, *, created_at: int) -> Manifest:
+        """The long part, in the background: write, publish, drop what is no longer needed."""
+        written = False
+        try:
+            self.log.wait(frozen.lsn)  # a checkpoint must never be ahead of the log
+            manifest = self.checkpoints.write(frozen, created_at=created_at)
+            written = True
+        except OSError as error:
+            raise _failed(self.folder, error) from error
+        finally:
+            for part in frozen.structures.values():
+                part.release(written)
+        behind = self.checkpoints.prune()
+        self.log.roll()
+        self.log.trim(behind)
+        return manifest
+
+    def close(self) -> None:
+        """Flush the log and give the directory up."""
+        try:
+            if self._log is not None:
+                self._log.close()
+        finally:
+            self._lock.release()
+
+
+def _failed(folder: Path, error: OSError) -> Unavailable:
+    cause = os.strerror(error.errno) if error.errno else str(error)
+    return Unavailable(
+        f"{folder} cannot be written: {cause}. The database is read-only and holds what was acknowledged; "
+        "free space or replace the disk, then open it again.",
+        details={"path": str(folder), "errno": error.errno},
+    )
+
+
