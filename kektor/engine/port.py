@@ -71,6 +71,14 @@ class Transaction(Protocol):
     def time(self) -> int:
         """When the database comes to know this: strictly greater than in any earlier transaction."""
 
+    @property
+    def next_lsn(self) -> int:
+        """The LSN it will have when it commits."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything was staged."""
+
     def index(self, name: str) -> IndexSettings | None: ...
     def put_index(self, settings: IndexSettings) -> IndexSettings:
         """Create or replace; a new index (number 0) is given its number."""

@@ -245,6 +245,11 @@ class LocalTransaction:
         """The LSN this transaction will have when it commits."""
         return self._engine.lsn + 1
 
+    @property
+    def changes(self) -> bool:
+        """Whether anything was staged."""
+        return bool(self._effects)
+
     def commit(
         self, operation: str, actor: Actor, *, index: str, scope: Scope, ids: Sequence[str], reason: str
     ) -> int:

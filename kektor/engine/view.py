@@ -9,10 +9,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from kektor.engine.filters import MISSING, Filter, matches
-from kektor.engine.records import Edge, Kind, Moment, Node, Scope, State, Status, Trust
+from kektor import times
+from kektor.engine.filters import MISSING, Filter, fields, matches
+from kektor.engine.freshness import Freshness, freshness
+from kektor.engine.records import Edge, IndexSettings, Kind, Moment, Node, Scope, State, Status, Trust
 
-__all__ = ["INCLUDABLE", "ScopeRule", "View", "edge_holds", "lookup"]
+__all__ = ["INCLUDABLE", "ScopeRule", "View", "depends_on_now", "edge_holds", "lookup"]
 
 INCLUDABLE = frozenset({"superseded", "archived", "proposed", "rejected"})
 """What `include` may name: what default reads withhold and a caller may ask for."""
@@ -66,7 +68,7 @@ class View(Struct, frozen=True):
         """Life cycle, trust and validity of one row of a node's history."""
         return _admits_trust(state, self.include) and self._admits_time(state)
 
-    def admits(self, node: Node) -> bool:
+    def admits(self, node: Node, settings: IndexSettings) -> bool:
         """Whether the node may reach the caller."""
         state = node.state if self.known_at is None else node.state_at(self.known_at)
         return (
@@ -77,7 +79,7 @@ class View(Struct, frozen=True):
             and (self.layers is None or node.layer in self.layers)
             and (self.tags is None or bool(self.tags & set(node.tags)))
             and self.admits_state(state)
-            and (self.filter is None or matches(self.filter, lookup(node, self.index, state)) is True)
+            and (self.filter is None or matches(self.filter, lookup(node, settings, state, self.now)) is True)
         )
 
     def _admits_time(self, state: State) -> bool:
@@ -90,6 +92,13 @@ class View(Struct, frozen=True):
             return self.history or "superseded" in self.include
         reference = self.now if self.known_at is None else self.known_at
         return self.history or end is None or reference < end
+
+
+def depends_on_now(view: View) -> bool:
+    """Whether the filter asks for something that changes by itself, so that its answer cannot be kept."""
+    return view.filter is not None and any(
+        field.path[0] == "freshness" or field.path == ("validity", "label") for field in fields(view.filter)
+    )
 
 
 def edge_holds(edge: Edge, *, as_of: int | None, known_at: int | None) -> bool:
@@ -105,14 +114,17 @@ def edge_holds(edge: Edge, *, as_of: int | None, known_at: int | None) -> bool:
     return (start is None or start <= as_of) and (end is None or as_of < end)
 
 
-def lookup(node: Node, index: str, state: State) -> Callable[[tuple[str, ...]], Any]:
-    """The values a filter may ask a node for, by path."""
+def lookup(node: Node, settings: IndexSettings, state: State, now: int) -> Callable[[tuple[str, ...]], Any]:
+    """The values a filter may ask a node for, by path; some depend on the present moment."""
 
     def value(path: tuple[str, ...]) -> Any:
-        if path[0] == "metadata":
+        if path[0] == "metadata" and len(path) > 1:
             return _walk(node.metadata, path[1:])
-        getter = _FIELDS.get(path)
-        return MISSING if getter is None else _present(getter(node, index, state))
+        if path[0] == "freshness":
+            return _FRESHNESS[path[1]](node, freshness(node, settings.layers.get(node.layer), now))
+        if path == ("validity", "label"):
+            return _label(state, now)
+        return _present(_FIELDS[path](node, settings.name, state))
 
     return value
 
@@ -136,6 +148,30 @@ def _walk(value: Any, keys: Iterable[str]) -> Any:
 def _present(value: Any) -> Any:
     return MISSING if value is None or value == "" else value
 
+
+def _spans(part: str) -> Callable[[Node, str, State], Any]:
+    return lambda node, index, state: [getattr(span, part) for span in node.evidence]
+
+
+def _label(state: State, now: int) -> str:
+    start, end = state.valid_from, state.valid_to
+    return times.validity_label(
+        _at(start),
+        _at(end),
+        now,
+        start_words=None if start is None else start.words,
+        end_words=None if end is None else end.words,
+        superseded=state.status is Status.SUPERSEDED,
+    )
+
+
+_FRESHNESS: dict[str, Callable[[Node, Freshness], Any]] = {
+    "state": lambda n, f: f.state,
+    "score": lambda n, f: f.score,
+    "profile": lambda n, f: f.profile,
+    "confirmed_at": lambda n, f: f.confirmed_at,
+    "confirmations": lambda n, f: n.confirmations,
+}
 
 _FIELDS: dict[tuple[str, ...], Callable[[Node, str, State], Any]] = {
     ("id",): lambda n, i, s: n.id,
@@ -161,6 +197,14 @@ _FIELDS: dict[tuple[str, ...], Callable[[Node, str, State], Any]] = {
     ("claim", "subject"): lambda n, i, s: n.claim and n.claim.subject,
     ("claim", "predicate"): lambda n, i, s: n.claim and n.claim.predicate,
     ("claim", "object"): lambda n, i, s: n.claim and n.claim.object,
+    ("metadata",): lambda n, i, s: n.metadata,
+    ("claim",): lambda n, i, s: n.claim and {"subject": n.claim.subject},
+    ("evidence",): lambda n, i, s: list(n.evidence),
+    ("evidence", "source"): _spans("source"),
+    ("evidence", "start"): _spans("start"),
+    ("evidence", "end"): _spans("end"),
+    ("evidence", "quote"): _spans("quote"),
+    ("evidence", "class"): _spans("cls"),
     ("supersedes",): lambda n, i, s: n.supersedes,
     ("superseded_by",): lambda n, i, s: n.superseded_by,
     ("actor", "kind"): lambda n, i, s: n.actor.kind.value,

@@ -12,7 +12,7 @@ from kektor.engine.columns import Columns, time_key
 from kektor.engine.evaluate import evaluate
 from kektor.engine.records import Status, Trust
 from kektor.engine.space import IndexSpace
-from kektor.engine.view import ScopeRule, View
+from kektor.engine.view import ScopeRule, View, depends_on_now
 
 __all__ = ["Compiled", "ViewCompiler"]
 
@@ -60,6 +60,8 @@ class ViewCompiler:
         slots = self._admitted(view)
         until = self._next_boundary(view.now) if view.as_of is None and view.known_at is None else _NEVER
         compiled = Compiled(slots, Bitmap(slots.serialize()), view.now, until)
+        if depends_on_now(view):
+            return compiled
         with self._lock:
             self._cache[key] = compiled
             while len(self._cache) > _CACHED:
@@ -77,7 +79,7 @@ class ViewCompiler:
             slots &= _union(columns, "tags", view.tags)
         if view.known_at is None:
             slots = self._holding(view, slots, view.now)
-            return slots if view.filter is None else evaluate(view.filter, self._space, slots)
+            return slots if view.filter is None else evaluate(view.filter, self._space, slots, view.now)
         return self._known(view, slots, view.known_at)
 
     def _known(self, view: View, slots: BitMap, known_at: int) -> BitMap:
@@ -87,8 +89,8 @@ class ViewCompiler:
         changed = slots & columns.between("changed_at", low=time_key(known_at), low_inclusive=False)
         unchanged = self._holding(view, slots - changed, known_at)
         if view.filter is not None:
-            unchanged = evaluate(view.filter, self._space, unchanged)
-        return unchanged | BitMap(slot for slot in changed if view.admits(self._space.node(slot)))
+            unchanged = evaluate(view.filter, self._space, unchanged, view.now)
+        return unchanged | BitMap(slot for slot in changed if view.admits(self._space.node(slot), self._space.settings))
 
     def _holding(self, view: View, slots: BitMap, reference: int) -> BitMap:
         """Of some slots those whose present state the View admits (life cycle, trust, validity)."""

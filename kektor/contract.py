@@ -1,0 +1,68 @@
+"""From what a caller sent to a typed request: one way for every door, strict about types and unknown fields."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from kektor.errors import Invalid
+
+__all__ = ["convert", "decode_json", "finite"]
+
+T = TypeVar("T")
+
+_WHERE = re.compile(r" - at `(?P<path>\$[^`]*)`")
+_UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
+_MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
+
+
+def convert(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Check plain Python values against a request struct; Invalid names the field at fault.
+
+    >>> class Ask(msgspec.Struct, forbid_unknown_fields=True):
+    ...     k: int = 8
+    >>> convert(Ask, {"k": 3}).k
+    3
+    """
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error)) from error
+
+
+def decode_json(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
+    """Decode a JSON body; Invalid says where it is malformed or which field is wrong."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"the body is not valid JSON: {error}") from error
+
+
+def finite(value: Any, *, field: str) -> None:
+    """Refuse NaN and infinities anywhere in plain values: JSON cannot carry them back."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise Invalid(f"{field} holds {value}, which JSON cannot carry", field=field)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            finite(inner, field=f"{field}.{key}")
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            finite(inner, field=field)
+
+
+def _invalid(message: str) -> Invalid:
+    where = _WHERE.search(message)
+    what = message if where is None else message[: where.start()] + message[where.end() :]
+    path = "" if where is None else where["path"].removeprefix("$").removeprefix(".")
+    named = _UNKNOWN.search(what) or _MISSING.search(what)
+    if named is not None:
+        path = f"{path}.{named['name']}" if path else named["name"]
+    what = what.replace("Object contains unknown field", "unknown field").replace(
+        "Object missing required field", "missing required field"
+    )
+    return Invalid(f"{path}: {what}" if path and named is None else what, field=path or None)

@@ -1,0 +1,168 @@
+"""The write gate: every mutation from every door is one command through `Gateway.submit`.
+
+The gateway itself knows no memory rules. It runs the policies it was composed with, in their order, then the command
+stages its effects, and the transaction is committed with its event and its idempotency key in one frame.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from kektor.engine.port import Engine, Transaction
+from kektor.engine.records import Actor, Receipt, Scope
+from kektor.engine.view import ScopeRule
+from kektor.errors import Blocked, Conflict, Forbidden, Internal, KektorError, Unavailable
+
+__all__ = ["Command", "Gateway", "Grant", "Policy", "Principal", "Right"]
+
+Right = str
+"""`read`, `write`, `review` or `admin`."""
+
+
+class Grant(Struct, frozen=True):
+    """What a principal may reach: an index (None is any), within a scope; `shared` lets it write what all share."""
+
+    index: str | None = None
+    scope: ScopeRule = ScopeRule()
+    shared: bool = False
+
+
+class Principal(Struct, frozen=True):
+    """Who calls, as the door established it: never taken from a payload."""
+
+    actor: Actor
+    rights: frozenset[Right]
+    grants: tuple[Grant, ...]
+
+    def grants_for(self, index: str) -> tuple[ScopeRule, ...]:
+        """The scopes of an index it may read."""
+        return tuple(grant.scope for grant in self.grants if grant.index in (None, index))
+
+
+class Command(Protocol):
+    """One mutation. `prepare` may be slow (parsing, embedding); `stage` runs under the commit lock."""
+
+    operation: ClassVar[str]
+    right: ClassVar[Right]
+
+    @property
+    def index(self) -> str: ...
+    @property
+    def scope(self) -> Scope: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def idempotency_key(self) -> str | None: ...
+    def request(self) -> Any:
+        """What the caller asked, for telling a retry from another request under the same key."""
+
+    def prepare(self, engine: Engine, principal: Principal) -> None: ...
+    def stage(self, tx: Transaction, principal: Principal) -> Receipt: ...
+
+
+class Policy(Protocol):
+    """One check between the caller and the log; raises a KektorError or amends the command's drafts."""
+
+    name: ClassVar[str]
+
+    def before(self, command: Any, principal: Principal, engine: Engine) -> None:
+        """Outside the commit lock: what needs no look at the current state."""
+
+    def check(self, command: Any, principal: Principal, tx: Transaction) -> None:
+        """Under the commit lock: against the current state."""
+
+
+class Gateway:
+    """Authorise, check, log, apply, notify: the one way in."""
+
+    def __init__(self, engine: Engine, policies: Sequence[Policy]) -> None:
+        if not policies:
+            raise Internal("a database does not open without its write policies")
+        self.engine = engine
+        self.policies = tuple(policies)
+        self._listeners: list[Callable[[int, str, str, Receipt], None]] = []
+
+    def subscribe(self, listener: Callable[[int, str, str, Receipt], None]) -> None:
+        """Be told (lsn, operation, index, receipt) of every write, after it is durable."""
+        self._listeners.append(listener)
+
+    def submit(self, command: Command, principal: Principal) -> Receipt:
+        """Run one command to its receipt; the write is durable when this returns."""
+        try:
+            receipt, lsn = self._run(command, principal)
+        except (Blocked, Forbidden) as refusal:
+            self._record_refusal(command, principal, refusal)
+            raise
+        self.engine.wait(lsn)
+        for listener in self._listeners:
+            listener(lsn, command.operation, command.index, receipt)
+        return receipt
+
+    def _run(self, command: Command, principal: Principal) -> tuple[Receipt, int]:
+        for policy in self.policies:
+            policy.before(command, principal, self.engine)
+        command.prepare(self.engine, principal)
+        with self.engine.transaction() as tx:
+            key = _idempotency_key(command)
+            request = _digest(command.operation, command.request()) if key else b""
+            if key is not None and (known := tx.outcome(key)) is not None:
+                return _repeat(known, request, command), tx.next_lsn - 1
+            for policy in self.policies:
+                policy.check(command, principal, tx)
+            receipt = command.stage(tx, principal)
+            if not tx.changes and key is None:
+                lsn = tx.next_lsn - 1
+                return msgspec.structs.replace(receipt, lsn=lsn), lsn
+            receipt = msgspec.structs.replace(receipt, lsn=tx.next_lsn)
+            if key is not None:
+                tx.keep_outcome(key, request, msgspec.msgpack.encode(receipt))
+            return receipt, _commit(tx, command, principal, command.operation, _ids(receipt))
+
+    def _record_refusal(self, command: Command, principal: Principal, refusal: KektorError) -> None:
+        """A refused write leaves its event and nothing else, so that an attempt is never invisible."""
+        with contextlib.suppress(Unavailable), self.engine.transaction() as tx:
+            ids = [str(refusal.details["tombstone"])] if "tombstone" in refusal.details else []
+            _commit(tx, command, principal, f"refused:{command.operation}", ids)
+
+
+def _commit(
+    tx: Transaction, command: Command, principal: Principal, operation: str, ids: Sequence[str]
+) -> int:
+    return tx.commit(
+        operation,
+        principal.actor,
+        index=command.index,
+        scope=command.scope,
+        ids=ids,
+        reason=command.reason,
+    )
+
+
+def _ids(receipt: Receipt) -> list[str]:
+    ids = list(receipt.ids or ())
+    return ids if receipt.id is None else [receipt.id, *ids]
+
+
+def _digest(*parts: Any) -> bytes:
+    return hashlib.blake2b(msgspec.msgpack.encode(parts, order="deterministic"), digest_size=16).digest()
+
+
+def _idempotency_key(command: Command) -> bytes | None:
+    """Keys are the caller's within its index and scope, so that two tenants never meet in one."""
+    if command.idempotency_key is None:
+        return None
+    return _digest(command.index, command.scope, command.idempotency_key)
+
+
+def _repeat(known: tuple[bytes, bytes], request: bytes, command: Command) -> Receipt:
+    if known[0] != request:
+        raise Conflict(
+            f"idempotency key {command.idempotency_key!r} was already used for another request; "
+            "use a new key for a new request",
+            field="idempotency_key",
+        )
+    return msgspec.msgpack.decode(known[1], type=Receipt)

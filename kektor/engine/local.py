@@ -1,0 +1,556 @@
+"""The engine of one process over one data directory, or over nothing but memory.
+
+Commit order: under the commit lock a transaction checks, takes the next LSN and slots, hands its frame to the log's
+queue and is applied in memory; the lock is released and the caller waits until the frame is durable. A reader may
+see a write up to one sync early; receipts and events leave only after it.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from kektor_native import CorruptFile
+from numpy.typing import NDArray
+
+from kektor import clock
+from kektor.engine import effects as fx
+from kektor.engine.port import Direction, EngineStats, Page, Scored, Subgraph, Vector
+from kektor.engine.port import Path as GraphPath
+from kektor.engine.records import Edge, IndexSettings, Node, NodeKey, Scope, Tombstone
+from kektor.engine.space import EdgeRow, IndexSpace
+from kektor.engine.staging import LocalTransaction
+from kektor.engine.tables import SmallTables
+from kektor.engine.view import View, edge_holds
+from kektor.engine.visible import Compiled, ViewCompiler
+from kektor.errors import Corrupt, Internal, Invalid, NotFound, Unavailable
+from kektor.graph import walk
+from kektor.storage.store import Durability, Finding, Store
+from kektor.storage.structure import Structure
+
+__all__ = ["CHECKPOINT_BYTES", "LocalEngine"]
+
+CHECKPOINT_BYTES = 64 << 20
+"""Bytes of log after which a checkpoint is written in the background."""
+
+_NOT_A_SLOT = 0xFFFF_FFFF
+
+
+class LocalEngine:
+    """See `port.Engine`; `folder` None keeps everything in memory and nothing after."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        *,
+        durability: Durability = Durability(),
+        checkpoint_bytes: int = CHECKPOINT_BYTES,
+    ) -> None:
+        self._commit = threading.RLock()
+        self._state = threading.RLock()
+        self._checkpointing = threading.Lock()
+        self._checkpoint_bytes = checkpoint_bytes
+        self._background: threading.Thread | None = None
+        self._closed = False
+        self._broken: str | None = None
+        self._stale = False
+        self.checkpoint_failure: str | None = None
+        self._reset()
+        self._store = None if folder is None else Store(folder, durability)
+        if self._store is not None:
+            try:
+                self._load(self._store, until=None)
+                self._store.start_log(self.lsn + 1)
+            except BaseException:
+                self._store.close()
+                raise
+
+    def _reset(self) -> None:
+        self.tables = SmallTables()
+        self._spaces: dict[int, IndexSpace] = {}
+        self._compilers: dict[int, ViewCompiler] = {}
+        self.lsn = 0
+        self._checkpoint_lsn = 0
+        self._logged = 0
+
+    # Indexes
+
+    def indexes(self) -> list[IndexSettings]:
+        with self._reading():
+            return sorted(self.tables.settings.values(), key=lambda settings: settings.name)
+
+    def index(self, name: str) -> IndexSettings | None:
+        with self._reading():
+            return self.tables.settings.get(name)
+
+    def metadata_keys(self, index: str) -> set[str]:
+        with self._reading():
+            return {path[0] for path in self._space(index).columns.metadata}
+
+    def stats(self, index: str) -> EngineStats:
+        with self._reading():
+            space = self._space(index)
+            return EngineStats(
+                nodes=len(space.columns.alive),
+                vectors=len(space.vectors),
+                texts=len(space.texts),
+                edges=sum(1 for _ in space.edges.numbers()),
+                lsn=self.lsn,
+                vector=space.vectors.stats(),
+                text=space.texts.stats(),
+            )
+
+    # Nodes
+
+    def find(self, view: View, node_id: str) -> list[Node]:
+        with self._reading():
+            space, visible = self._seen(view)
+            return [space.node(slot) for slot in space.slots_of_id(node_id) if slot in visible.slots]
+
+    def fetch(self, view: View, keys: Sequence[NodeKey]) -> list[Node | None]:
+        with self._reading():
+            space, visible = self._seen(view)
+            slots = [space.slot(key) for key in keys]
+            return [None if slot is None or slot not in visible.slots else space.node(slot) for slot in slots]
+
+    def list(self, view: View, *, limit: int, cursor: str | None = None) -> Page:
+        after = _read_cursor(cursor)
+        with self._reading():
+            space, visible = self._seen(view)
+            slots = visible.slots
+            first = slots.rank(after)
+            taken = list(slots[first : first + limit])
+            more = first + limit < len(slots)
+            return Page([space.node(slot) for slot in taken], _write_cursor(taken[-1]) if more else None)
+
+    def count(self, view: View) -> int:
+        with self._reading():
+            return len(self._seen(view)[1].slots)
+
+    def versions(self, view: View, scope: Scope, lineage: str) -> list[Node]:
+        with self._reading():
+            space, visible = self._seen(view)
+            found = space.slots_of_lineage(scope, lineage)
+            return [space.node(slot) for slot in found if slot in visible.slots]
+
+    def session(self, view: View, scope: Scope, session: str) -> list[Node]:
+        with self._reading():
+            space, visible = self._seen(view)
+            slots = space.columns.having("session", session) & visible.slots
+            nodes = [space.node(slot) for slot in slots]
+            return [node for node in nodes if node.scope == scope]
+
+    # Searching
+
+    def vectors(self, view: View, keys: Sequence[NodeKey]) -> list[Vector | None]:
+        with self._reading():
+            space, visible = self._seen(view)
+            slots = [space.slot(key) for key in keys]
+            return [
+                space.vectors.vectors(np.array([slot], np.uint32))[0]
+                if slot is not None and slot in visible.slots and slot in space.vectors
+                else None
+                for slot in slots
+            ]
+
+    def nearest(self, view: View, vector: Vector, k: int, *, ef: int | None = None) -> list[Scored]:
+        with self._reading():
+            space, visible = self._seen(view)
+        slots, scores = space.vectors.search(vector, k, ef=ef, filter=visible.native)
+        return self._scored(space, slots, scores)
+
+    def nearest_batch(
+        self, view: View, vectors: Vector, k: int, *, ef: int | None = None, threads: int | None = None
+    ) -> tuple[list[list[str]], NDArray[np.float32]]:
+        with self._reading():
+            space, visible = self._seen(view)
+        slots, scores = space.vectors.search_batch(vectors, k, ef=ef, filter=visible.native, threads=threads)
+        with self._reading():
+            names: dict[int, str | None] = {_NOT_A_SLOT: None}
+            for slot in np.unique(slots).tolist():
+                if slot not in names:
+                    node = space.maybe_node(slot)
+                    names[slot] = None if node is None else node.id
+            ids = [[name for slot in row if (name := names[slot]) is not None] for row in slots.tolist()]
+        return ids, scores
+
+    def match_text(self, view: View, query: str, k: int) -> list[Scored]:
+        with self._reading():
+            space, visible = self._seen(view)
+        slots, scores = space.texts.search(query, k, filter=visible.native)
+        return self._scored(space, slots, scores)
+
+    def text_scores(self, view: View, query: str, keys: Sequence[NodeKey]) -> list[float]:
+        with self._reading():
+            space, visible = self._seen(view)
+            slots = [space.slot(key) for key in keys]
+        known = [slot for slot in slots if slot is not None and slot in visible.slots]
+        scores = dict(zip(known, space.texts.scores(query, np.array(known, np.uint32)).tolist(), strict=True))
+        return [scores.get(slot, 0.0) if slot is not None else 0.0 for slot in slots]
+
+    def vector_scores(self, view: View, vector: Vector, keys: Sequence[NodeKey]) -> list[float | None]:
+        with self._reading():
+            space, visible = self._seen(view)
+            slots = [space.slot(key) for key in keys]
+            known = [s for s in slots if s is not None and s in visible.slots and s in space.vectors]
+            found = space.vectors.scores(vector, np.array(known, np.uint32)).tolist()
+        scores = dict(zip(known, found, strict=True))
+        return [None if slot is None else scores.get(slot) for slot in slots]
+
+    # Graph
+
+    def edges(self, view: View, key: NodeKey, *, direction: Direction, rel: str | None = None) -> list[Edge]:
+        with self._reading():
+            space, visible = self._seen(view)
+            slot = space.slot(key)
+            if slot is None or slot not in visible.slots:
+                return []
+            steps = self._steps(view, space, visible, None if rel is None else {rel}, direction)
+            return [space.edge(step.edge).edge for step in steps(slot)]
+
+    def traverse(
+        self,
+        view: View,
+        root: NodeKey,
+        *,
+        rels: Sequence[str] | None,
+        depth: int,
+        direction: Direction,
+        limit: int,
+    ) -> Subgraph:
+        with self._reading():
+            space, visible = self._seen(view)
+            slot = space.slot(root)
+            if slot is None or slot not in visible.slots:
+                return Subgraph([], [], False)
+            steps = self._steps(view, space, visible, None if rels is None else set(rels), direction)
+            found = walk.traverse(slot, steps, depth=depth, limit=limit)
+            return Subgraph(
+                [(space.node(slot), hops) for slot, hops in found.depth.items()],
+                [space.edge(number).edge for number in found.edges],
+                found.truncated,
+            )
+
+    def path(
+        self, view: View, src: NodeKey, dst: NodeKey, *, rels: Sequence[str] | None, max_depth: int
+    ) -> GraphPath | None:
+        with self._reading():
+            space, visible = self._seen(view)
+            start, goal = space.slot(src), space.slot(dst)
+            if start is None or goal is None or start not in visible.slots or goal not in visible.slots:
+                return None
+            steps = self._steps(view, space, visible, None if rels is None else set(rels), "both")
+            found = walk.shortest_path(start, goal, steps, steps, max_depth=max_depth)
+            if found is None:
+                return None
+            slots, numbers = found
+            return GraphPath([space.node(s) for s in slots], [space.edge(n).edge for n in numbers])
+
+    # Small values
+
+    def tombstones(self, index: str) -> list[Tombstone]:
+        with self._reading():
+            number = self._space(index).settings.number
+            return [stone for stone in self.tables.tombstones.values() if stone.index == number]
+
+    def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None:
+        with self._reading():
+            return self.tables.kv.get((self._space(index).settings.number, scope, key))
+
+    # Writing
+
+    @contextmanager
+    def transaction(self) -> Iterator[LocalTransaction]:
+        with self._commit:
+            self._ready()
+            if self._broken is not None:
+                raise Unavailable(self._broken)
+            yield LocalTransaction(self, max(clock.now(), self.tables.time + 1))
+
+    def append(self, record: fx.TransactionRecord, payload: bytes) -> int:
+        """Queue and apply one transaction; its commit lock is held."""
+        lsn = self.lsn + 1
+        if self._store is not None:
+            self._store.append(lsn, payload)
+        try:
+            with self._state:
+                self._apply(record, lsn)
+        except BaseException as error:
+            # The frame is in the log; memory no longer equals it. Only a fresh load does.
+            self._stale = True
+            raise Internal(f"applying transaction {lsn} failed: {error!r}") from error
+        self._logged += len(payload)
+        if self._store is not None and self._logged >= self._checkpoint_bytes:
+            self._checkpoint_in_background()
+        return lsn
+
+    def wait(self, lsn: int) -> None:
+        if self._store is None:
+            return
+        try:
+            self._store.wait(lsn)
+        except Unavailable as error:
+            with self._commit:
+                if self._broken is None:
+                    self._broken, self._stale = error.message, True
+            raise
+
+    def checkpoint(self) -> int:
+        if self._store is None:
+            return self.lsn
+        with self._checkpointing:
+            with self._commit:
+                self._ready()
+                if self.lsn == self._checkpoint_lsn:
+                    return self.lsn
+                with self._state:
+                    frozen = self._store.freeze(self.lsn, self._structures())
+                self._logged = 0
+            self._store.write_checkpoint(frozen, created_at=clock.now())
+            self._checkpoint_lsn = frozen.lsn
+            return frozen.lsn
+
+    def findings(self) -> list[Finding]:
+        """Damage met so far."""
+        return [] if self._store is None else list(self._store.findings)
+
+    def validate(self) -> list[str]:
+        """Walk every invariant of every structure; each broken one in words."""
+        with self._commit, self._reading():
+            return [f"{where}: {what}" for where, part in self._structures().items() for what in part.validate()]
+
+    def damaged_files(self) -> list[str]:
+        """Checkpoint files whose bytes are not what was written; reads all of them."""
+        if self._store is None:
+            return []
+        points = self._store.checkpoints
+        return [f"checkpoints/{name}/{file}" for name in points.names() for file in points.damaged_files(name)]
+
+    @property
+    def folder(self) -> Path | None:
+        return None if self._store is None else self._store.folder
+
+    def close(self) -> None:
+        """Checkpoint what is new and let the directory go; safe to call twice."""
+        if self._closed:
+            return
+        if self._background is not None:
+            self._background.join()
+        try:
+            if self._store is not None and self._broken is None:
+                self.checkpoint()
+        finally:
+            with self._commit, self._state:
+                self._closed = True
+                if self._store is not None:
+                    self._store.close()
+                self._reset()
+
+    def space_by_number(self, number: int) -> IndexSpace | None:
+        """For transactions: an index that is applied, not only staged."""
+        return self._spaces.get(number)
+
+    # Loading and applying
+
+    def _load(self, store: Store, *, until: int | None) -> None:
+        base = self._load_checkpoint(store)
+        for frame in store.frames_after(base):
+            if until is not None and frame.lsn > until:
+                break
+            if frame.lsn != self.lsn + 1:
+                self._report_gap(store, frame.lsn)
+            try:
+                record = fx.decode(frame.payload)
+            except msgspec.MsgspecError as error:
+                raise Corrupt(f"log frame {frame.lsn} is whole but cannot be read: {error}") from error
+            self._apply(record, frame.lsn)
+            self._logged += len(frame.payload)
+
+    def _load_checkpoint(self, store: Store) -> int:
+        for name, manifest in store.manifests():
+            try:
+                folder = store.checkpoints.path(name)
+                self.tables = SmallTables.open(folder / "database")
+                for settings in self.tables.settings.values():
+                    number = settings.number
+                    self._spaces[number] = IndexSpace.open(
+                        settings,
+                        folder / str(number),
+                        next_slot=self.tables.next_slots[number],
+                        next_edge=self.tables.next_edges[number],
+                    )
+                    self._compilers[number] = ViewCompiler(self._spaces[number])
+            except (CorruptFile, Corrupt, FileNotFoundError, msgspec.MsgspecError, KeyError) as error:
+                self._reset()
+                store.reject_checkpoint(name, f"{type(error).__name__}: {error}")
+                continue
+            self.lsn = self._checkpoint_lsn = manifest.lsn
+            return manifest.lsn
+        return 0
+
+    def _report_gap(self, store: Store, found: int) -> None:
+        """Transactions are numbered without holes: a missing one is lost data, and saying so is all that is left."""
+        missing = f"transactions {self.lsn + 1} to {found - 1} are in no checkpoint and no log segment"
+        if self.lsn == 0 and any(finding.where.startswith("checkpoints/") for finding in store.findings):
+            raise Corrupt(f"{store.folder}: no checkpoint can be read and {missing}: restore a backup")
+        store.findings.append(Finding("error", "log", missing, "what they wrote", "restore them from a backup"))
+
+    def _apply(self, record: fx.TransactionRecord, lsn: int) -> None:
+        puts: dict[int, list[fx.PutNode]] = {}
+        touched: set[int] = set()
+        for effect in record.effects:
+            index = getattr(effect, "index", None)
+            if isinstance(effect, fx.PutNode):
+                puts.setdefault(effect.index, []).append(effect)
+                touched.add(effect.index)
+                continue
+            # A run of new nodes is applied together, so that their vectors are added in one native call.
+            for number, run in puts.items():
+                self._spaces[number].put_nodes(run, lsn)
+            puts.clear()
+            if isinstance(index, int):
+                touched.add(index)
+            _APPLY[type(effect)](self, effect, lsn)
+        for number, run in puts.items():
+            self._spaces[number].put_nodes(run, lsn)
+        for number in touched & self._compilers.keys():
+            self._compilers[number].invalidate()
+        self.tables.time = record.time
+        self.lsn = lsn
+
+    def _put_index(self, effect: fx.PutIndex, lsn: int) -> None:
+        settings = effect.settings
+        self.tables.settings[settings.name] = settings
+        self.tables.next_index = max(self.tables.next_index, settings.number + 1)
+        if settings.number in self._spaces:
+            self._spaces[settings.number].settings = settings
+        else:
+            space = self._spaces[settings.number] = IndexSpace(settings)
+            self._compilers[settings.number] = ViewCompiler(space)
+
+    def _drop_index(self, effect: fx.DropIndex, lsn: int) -> None:
+        self.tables.drop_index(effect.number)
+        del self._spaces[effect.number], self._compilers[effect.number]
+
+    def _structures(self) -> dict[str, Structure]:
+        self.tables.next_slots = {number: space.next_slot for number, space in self._spaces.items()}
+        self.tables.next_edges = {number: space.next_edge for number, space in self._spaces.items()}
+        parts: dict[str, Structure] = {"database": self.tables}
+        for number, space in self._spaces.items():
+            parts |= {f"{number}/{name}": part for name, part in space.structures().items()}
+        return parts
+
+    def _checkpoint_in_background(self) -> None:
+        if self._background is not None and self._background.is_alive():
+            return
+
+        def run() -> None:
+            try:
+                self.checkpoint()
+                self.checkpoint_failure = None
+            except Exception as error:  # noqa: BLE001 - reported by stats and health; the log still holds everything
+                self.checkpoint_failure = str(error)
+
+        self._background = threading.Thread(target=run, name="kektor-checkpoint", daemon=True)
+        self._background.start()
+
+    # Reading helpers
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        while True:
+            # Never while the state lock is held: reloading takes the commit lock first, as every writer does.
+            self._ready()
+            with self._state:
+                if not self._stale:
+                    yield
+                    return
+
+    def _ready(self) -> None:
+        if self._closed:
+            raise Unavailable("this database is closed")
+        if self._stale:
+            with self._commit, self._state:
+                if self._stale:
+                    self._reload()
+
+    def _reload(self) -> None:
+        """After a failed write: memory is what is durable, nothing more."""
+        if self._store is None:
+            raise Internal("the in-memory database is inconsistent after a failed transaction")
+        self._reset()
+        self._load(self._store, until=self._store.log.durable_lsn)
+        self._stale = False
+        if self._broken is None:
+            self._broken = "a transaction could not be applied; the database is read-only until it is opened again"
+
+    def _space(self, index: str) -> IndexSpace:
+        settings = self.tables.settings.get(index)
+        if settings is None:
+            raise NotFound(f"there is no index {index!r}", field="index")
+        return self._spaces[settings.number]
+
+    def _seen(self, view: View) -> tuple[IndexSpace, Compiled]:
+        space = self._space(view.index)
+        return space, self._compilers[space.settings.number].compile(view)
+
+    def _scored(self, space: IndexSpace, slots: NDArray[np.uint32], scores: NDArray[np.float32]) -> list[Scored]:
+        """Keys and scores, ties by content and then id, never by slot."""
+        with self._reading():
+            rows = [
+                (-score, node.digest, node.id, node.scope)
+                for slot, score in zip(slots.tolist(), scores.tolist(), strict=True)
+                if (node := space.maybe_node(slot)) is not None
+            ]
+        rows.sort()
+        return [Scored(NodeKey(scope, node_id), -negated) for negated, _, node_id, scope in rows]
+
+    def _steps(
+        self, view: View, space: IndexSpace, visible: Compiled, rels: set[str] | None, direction: Direction
+    ) -> Callable[[int], Iterable[walk.Step]]:
+        def admitted(slot: int, row: EdgeRow) -> int | None:
+            other = row.dst if row.src == slot else row.src
+            if (rels is not None and row.edge.rel not in rels) or other not in visible.slots:
+                return None
+            return other if edge_holds(row.edge, as_of=view.as_of, known_at=view.known_at) else None
+
+        def steps(slot: int) -> Iterator[walk.Step]:
+            for number, row in space.edges_at(slot, direction):
+                other = admitted(slot, row)
+                if other is not None:
+                    yield walk.Step(number, other)
+
+        return steps
+
+
+def _read_cursor(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not cursor.startswith("s") or not cursor[1:].isdecimal():
+        raise Invalid(f"cursor {cursor!r} did not come from a list", field="cursor")
+    return int(cursor[1:])
+
+
+def _write_cursor(slot: int) -> str:
+    return f"s{slot}"
+
+
+_APPLY: dict[type, Callable[[LocalEngine, Any, int], None]] = {
+    fx.PutIndex: LocalEngine._put_index,
+    fx.DropIndex: LocalEngine._drop_index,
+    fx.SetState: lambda e, x, lsn: e._spaces[x.index].set_state(x),
+    fx.AmendNode: lambda e, x, lsn: e._spaces[x.index].amend(x, lsn),
+    fx.DropNode: lambda e, x, lsn: e._spaces[x.index].drop_node(x, lsn),
+    fx.AddVector: lambda e, x, lsn: e._spaces[x.index].add_vector(x, lsn),
+    fx.PutEdge: lambda e, x, lsn: e._spaces[x.index].put_edge(x),
+    fx.EndEdge: lambda e, x, lsn: e._spaces[x.index].end_edge(x),
+    fx.PutKv: lambda e, x, lsn: e.tables.put_kv(x),
+    fx.DropKv: lambda e, x, lsn: e.tables.drop_kv(x),
+    fx.PutTombstone: lambda e, x, lsn: e.tables.put_tombstone(x),
+    fx.LiftTombstone: lambda e, x, lsn: e.tables.lift_tombstone(x),
+    fx.KeepOutcome: lambda e, x, lsn: e.tables.keep_outcome(x),
+}
+

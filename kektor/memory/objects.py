@@ -1,0 +1,261 @@
+"""What callers get: the same objects through every door. Times are RFC 3339 text."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from kektor import times
+from kektor.engine.freshness import freshness
+from kektor.engine.records import Claim, IndexSettings, Moment, Node, State, Status
+from kektor.engine.records import Edge as EdgeRecord
+from kektor.engine.records import Evidence as EvidenceRecord
+
+__all__ = [
+    "Access",
+    "ActorOut",
+    "ClaimOut",
+    "Edge",
+    "Evidence",
+    "Freshness",
+    "Hit",
+    "Memory",
+    "MemoryPage",
+    "NearMiss",
+    "Premise",
+    "Recall",
+    "ScopeOut",
+    "Validity",
+    "edge_of",
+    "memory_of",
+]
+
+class ScopeOut(Struct, frozen=True):
+    """Whose it is; null means shared."""
+
+    user: str | None
+    agent: str | None
+    project: str | None
+
+
+class Validity(Struct, frozen=True, rename={"from_": "from"}):
+    """When the statement holds in the world, and in words a model can read."""
+
+    from_: str | None
+    to: str | None
+    label: str
+
+
+class Freshness(Struct, frozen=True):
+    """How recently it was confirmed: 2 ** -(age / half-life); a read never confirms."""
+
+    state: str
+    score: float
+    profile: str
+    confirmed_at: str
+    confirmations: int
+
+
+class ClaimOut(Struct, frozen=True):
+    subject: str
+    predicate: str
+    object: str
+
+
+class Evidence(Struct, frozen=True, rename={"class_": "class"}):
+    """A span of a source, offsets in code points, end exclusive."""
+
+    source: str
+    start: int
+    end: int
+    quote: str
+    class_: str
+
+
+class ActorOut(Struct, frozen=True):
+    kind: str
+    id: str | None
+    channel: str | None
+
+
+class Access(Struct, frozen=True):
+    count: int
+    last: str | None
+
+
+class Memory(Struct, frozen=True):
+    """One version of any node."""
+
+    id: str
+    lineage: str
+    version: int
+    index: str
+    kind: str
+    text: str
+    metadata: dict[str, Any]
+    tags: list[str]
+    layer: str | None
+    pinned: bool
+    scope: ScopeOut
+    session: str | None
+    status: str
+    trust: str
+    validity: Validity
+    occurred_at: str | None
+    recorded_at: str
+    retired_at: str | None
+    freshness: Freshness
+    claim: ClaimOut | None
+    supersedes: str | None
+    superseded_by: str | None
+    evidence: list[Evidence]
+    actor: ActorOut
+    access: Access
+
+
+class MemoryPage(Struct, frozen=True):
+    items: list[Memory]
+    next_cursor: str | None
+
+
+class Hit(Struct, frozen=True):
+    """A memory that answers, with how it was found."""
+
+    memory: Memory
+    score: float
+    scores: dict[str, float]
+    via: list[str]
+    resolved_from: str | None = None
+    connected_keys: list[str] = []
+
+
+class Premise(Struct, frozen=True):
+    at_risk: bool = False
+    unknown: list[str] = []
+    wrong_subject: list[str] = []
+
+
+class NearMiss(Struct, frozen=True):
+    """Something close that is no answer, and why."""
+
+    id: str
+    text: str
+    why: str
+
+
+class Recall(Struct, frozen=True):
+    """The answer of a recall; `str()` is the packed context, iterating gives the hits."""
+
+    status: str
+    hits: list[Hit]
+    context: str
+    tokens: int
+    dropped: list[str]
+    nearest_keys: list[str]
+    near_misses: list[NearMiss]
+    premise: Premise
+    history_used: bool
+    trace_id: str
+    trace: dict[str, Any] | None = None
+
+    def __str__(self) -> str:
+        return self.context
+
+    def __iter__(self) -> Any:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+
+class Edge(Struct, frozen=True):
+    src: str
+    rel: str
+    dst: str
+    weight: float
+    props: dict[str, Any]
+    valid_from: str | None
+    valid_to: str | None
+    created_at: str
+    deleted_at: str | None
+    actor: ActorOut
+
+
+def memory_of(node: Node, settings: IndexSettings, *, now: int, known_at: int | None = None) -> Memory:
+    """A node as callers see it, at a moment, or as the database held it at `known_at`."""
+    state = (None if known_at is None else node.state_at(known_at)) or node.state
+    return Memory(
+        id=node.id,
+        lineage=node.lineage,
+        version=node.version,
+        index=settings.name,
+        kind=node.kind.value,
+        text=node.text,
+        metadata=node.metadata,
+        tags=list(node.tags),
+        layer=node.layer or None,
+        pinned=node.pinned,
+        scope=ScopeOut(node.scope.user or None, node.scope.agent or None, node.scope.project or None),
+        session=node.session or None,
+        status=state.status.value,
+        trust=state.trust.value,
+        validity=_validity(state, now),
+        occurred_at=_time(node.occurred),
+        recorded_at=times.format(node.recorded_at),
+        retired_at=None if node.retired_at is None else times.format(node.retired_at),
+        freshness=_freshness(node, settings, now),
+        claim=None if node.claim is None else _claim(node.claim),
+        supersedes=node.supersedes or None,
+        superseded_by=node.superseded_by or None,
+        evidence=[_evidence(span) for span in node.evidence],
+        actor=ActorOut(node.actor.kind.value, node.actor.id or None, node.actor.channel or None),
+        access=Access(
+            node.access_count, None if node.access_last is None else times.format(node.access_last)
+        ),
+    )
+
+
+def edge_of(edge: EdgeRecord) -> Edge:
+    return Edge(
+        src=edge.src,
+        rel=edge.rel,
+        dst=edge.dst,
+        weight=edge.weight,
+        props=edge.props,
+        valid_from=_time(edge.valid_from),
+        valid_to=_time(edge.valid_to),
+        created_at=times.format(edge.created_at),
+        deleted_at=None if edge.deleted_at is None else times.format(edge.deleted_at),
+        actor=ActorOut(edge.actor.kind.value, edge.actor.id or None, edge.actor.channel or None),
+    )
+
+
+def _freshness(node: Node, settings: IndexSettings, now: int) -> Freshness:
+    found = freshness(node, settings.layers.get(node.layer), now)
+    return Freshness(
+        found.state, found.score, found.profile, times.format(found.confirmed_at), node.confirmations
+    )
+
+
+def _validity(state: State, now: int) -> Validity:
+    start, end = state.valid_from, state.valid_to
+    label = times.validity_label(
+        None if start is None else start.at,
+        None if end is None else end.at,
+        now,
+        start_words=None if start is None else start.words,
+        end_words=None if end is None else end.words,
+        superseded=state.status is Status.SUPERSEDED,
+    )
+    return Validity(_time(start), _time(end), label)
+
+
+def _time(moment: Moment | None) -> str | None:
+    return None if moment is None else times.format(moment.at)
+
+
+def _claim(claim: Claim) -> ClaimOut:
+    return ClaimOut(claim.subject, claim.predicate, claim.object)
+
+
+def _evidence(span: EvidenceRecord) -> Evidence:
+    return Evidence(span.source, span.start, span.end, span.quote, span.cls)

@@ -1,0 +1,145 @@
+"""What callers ask for, as every door decodes it. Field names are the contract; unknown ones are errors."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+__all__ = [
+    "ClaimIn",
+    "ConfirmRequest",
+    "EvidenceIn",
+    "EvolveRequest",
+    "ForgetRequest",
+    "HistoryMode",
+    "ListRequest",
+    "RecallRequest",
+    "RememberRequest",
+    "ScopeIn",
+    "TimeIn",
+    "UpdateRequest",
+    "VerbRequest",
+]
+
+TimeIn = str | int | float
+"""RFC 3339, a partial date, or epoch seconds."""
+
+HistoryMode = Literal["never", "auto", "always"]
+
+
+class ScopeIn(Struct, forbid_unknown_fields=True, frozen=True):
+    """Members left out: the caller's own on writes, any value on reads."""
+
+    user: str | None = None
+    agent: str | None = None
+    project: str | None = None
+
+
+class ClaimIn(Struct, forbid_unknown_fields=True, frozen=True):
+    subject: str
+    predicate: str
+    object: str
+
+
+class EvidenceIn(Struct, forbid_unknown_fields=True, frozen=True):
+    """A span of a stored source: by offsets (code points), by its words, or both."""
+
+    source: str
+    quote: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+class _Write(Struct, forbid_unknown_fields=True, kw_only=True):
+    index: str = "default"
+    scope: ScopeIn | None = None
+    idempotency_key: str | None = None
+    reason: str = ""
+
+
+class RememberRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    text: str
+    id: str | None = None
+    tags: list[str] = []
+    layer: str = "semantic"
+    session: str | None = None
+    metadata: dict[str, Any] = {}
+    pinned: bool = False
+    claim: tuple[str, str, str] | ClaimIn | None = None
+    evidence: list[EvidenceIn] = []
+    occurred_at: TimeIn | None = None
+    valid_from: TimeIn | None = None
+    valid_to: TimeIn | None = None
+    tz: str = "UTC"
+
+
+class EvolveRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """For `evolve` (the world changed) and `correct` (it was never true)."""
+
+    text: str
+    valid_from: TimeIn | None = None
+    claim: tuple[str, str, str] | ClaimIn | None = None
+    expected_version: int | None = None
+    tz: str = "UTC"
+
+
+class VerbRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """For the verbs that need no more than the id: retract, archive, restore, pin, unpin."""
+
+    expected_version: int | None = None
+
+
+class UpdateRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """What belongs to today and makes no new version; a part left out stays as it is."""
+
+    tags: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+    layer: str | None = None
+    pinned: bool | None = None
+    expected_version: int | None = None
+
+
+class ConfirmRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """`evidence` is the id of a source that the caller can see."""
+
+    evidence: str | None = None
+
+
+class ForgetRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    ids: list[str]
+    mode: Literal["archive", "retract", "erase"] = "retract"
+    dry_run: bool = False
+
+
+class ListRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    index: str = "default"
+    scope: ScopeIn | None = None
+    filter: str | dict[str, Any] | None = None
+    include: list[str] = []
+    kinds: list[str] | None = None
+    limit: int = 100
+    cursor: str | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
+
+
+class RecallRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    query: str
+    index: str = "default"
+    scope: ScopeIn | None = None
+    k: int = 8
+    budget_tokens: int = 2000
+    filter: str | dict[str, Any] | None = None
+    layers: list[str] | None = None
+    tags: list[str] | None = None
+    kinds: list[str] | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    include: list[str] = []
+    history: HistoryMode = "auto"
+    mode: Literal["fast", "hybrid"] = "hybrid"
+    explain: bool = False
+    now: TimeIn | None = None
+    tz: str = "UTC"
+
+
