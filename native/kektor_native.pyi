@@ -4,7 +4,7 @@ Everything speaks dense `u32` slots. Arrays are numpy; calls that loop release t
 "larger is better", and exact.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, final
 
 import numpy as np
@@ -194,7 +194,8 @@ def analyze(text: str, language: str = "english") -> list[str]:
 def languages() -> list[str]:
     """The languages `TextIndex` has an analyzer for."""
 
-def crc32c(data: bytes, seed: int = 0) -> int: ...
+def crc32c(data: bytes, seed: int = 0) -> int:
+    """CRC-32C of `data`; `seed` continues from the checksum of what came before."""
 
 @final
 class Frame:
@@ -223,22 +224,56 @@ class Segment:
 
     Iterating yields `Frame` and `Damage` in file order. A bad frame is damage when a good frame with a greater LSN
     follows whose `durable_lsn` covers it (its bytes were once acknowledged); else the log ends there, and
-    `end` and `torn` say where and whether bytes were left over.
+    `end` and `torn` say where and whether bytes were left over. Changed bytes that cost no frame (padding, one of
+    the header's two copies) are damage too.
     """
 
     path: str
     salt: int
     first_lsn: int
     def __new__(cls, path: str) -> Segment:
-        """CorruptFile when the header cannot be trusted."""
-    def frames(self, after_lsn: int = 0) -> list[Frame | Damage]:
-        """All frames with a greater LSN and all damage, in order."""
+        """CorruptFile when the header cannot be trusted or is of a newer format."""
+    def __iter__(self) -> Iterator[Frame | Damage]: ...
+    def frames(self, after_lsn: int = 0, *, next_lsn: int | None = None) -> list[Frame | Damage]:
+        """All frames with a greater LSN and all damage, in order.
+
+        `next_lsn` is the first LSN of the segment that follows: all before it was durable by then, and frames
+        here at or above it were given up by a recovery and do not count.
+        """
     @property
     def end(self) -> int:
-        """Offset behind the last good frame (known after `frames`)."""
+        """Offset behind the last good frame, as the last `frames` found it."""
     @property
     def torn(self) -> int:
         """Bytes that follow `end` and are not zero padding: what a crash left unfinished."""
+    @property
+    def sealed(self) -> bool:
+        """Whether the segment was closed in good order."""
+
+@final
+class LogScan:
+    """Batches of a log's frames, segment by segment: (path of the segment, its next frames and damage).
+
+    A batch holds about 8 MiB of payload at most, or one larger frame; one segment is in memory at a time.
+    """
+
+    def __iter__(self) -> LogScan: ...
+    def __next__(self) -> tuple[str, list[Frame | Damage]]: ...
+    @property
+    def last_lsn(self) -> int:
+        """Highest LSN the log is known to have reached; once exhausted, a new log goes on behind it."""
+    @property
+    def torn(self) -> int:
+        """Bytes that a crash left unfinished in the segment read last."""
+
+def scan_log(folder: str, after_lsn: int = 0) -> LogScan:
+    """Read the segments of a folder in order, each judged by what the next one says; skips those wholly at or
+    below `after_lsn`. A segment whose header is lost is one Damage; CorruptFile for a newer format.
+
+    >>> for path, items in scan_log("data/log", after_lsn=checkpoint_lsn):
+    ...     for item in items:
+    ...         quarantine(path, item) if isinstance(item, Damage) else apply(item)
+    """
 
 @final
 class Log:
@@ -260,7 +295,11 @@ class Log:
     ) -> Log:
         """Start a new segment in `folder` whose first frame will be `next_lsn`."""
     def append(self, lsn: int, payload: bytes, *, type: int = 1, flags: int = 0) -> None:
-        """Queue one frame; ValueError when lsn is not greater than the last. Blocks while the queue is over its bound."""
+        """Queue one frame, from one thread at a time. Blocks while the queue is over its bound.
+
+        ValueError when lsn is not greater than the last, the payload is over 1 GiB, or the log is closed. LSNs should
+        have no gaps: a scan takes one before a new segment for lost frames. Types are 0 to 65534.
+        """
     def wait(self, lsn: int) -> None:
         """OSError (the first one, for ever) when a write or sync failed: nothing after `durable_lsn` is kept."""
     def flush(self) -> None:
@@ -276,8 +315,8 @@ class Log:
     def roll(self) -> None:
         """Seal the current segment and start the next, so that `trim` can drop the old one."""
     def trim(self, lsn: int) -> list[str]:
-        """Remove sealed segments whose frames are all at or below `lsn`; returns their names."""
+        """Remove older segments whose frames are all at or below `lsn`, also those found at start; returns their names."""
     def stats(self) -> dict[str, int]:
         """frames, bytes, syncs, groups, segments."""
     def close(self) -> None:
-        """Flush, seal and close; idempotent."""
+        """Flush, seal and close; idempotent. A log dropped without it is what a crash leaves."""
