@@ -44,7 +44,10 @@ class Principal(Struct, frozen=True):
 
 
 class Command(Protocol):
-    """One mutation. `prepare` may be slow (parsing, embedding); `stage` runs under the commit lock."""
+    """One mutation. `prepare` may be slow (parsing, embedding) and comes before the commit lock.
+
+    Under it `resolve` finds what the command is about, the policies check, and `stage` collects the effects.
+    """
 
     operation: ClassVar[str]
     right: ClassVar[Right]
@@ -61,6 +64,7 @@ class Command(Protocol):
         """What the caller asked, for telling a retry from another request under the same key."""
 
     def prepare(self, engine: Engine, principal: Principal) -> None: ...
+    def resolve(self, tx: Transaction, principal: Principal) -> None: ...
     def stage(self, tx: Transaction, principal: Principal) -> Receipt: ...
 
 
@@ -107,10 +111,11 @@ class Gateway:
             policy.before(command, principal, self.engine)
         command.prepare(self.engine, principal)
         with self.engine.transaction() as tx:
-            key = _idempotency_key(command)
+            key = _idempotency_key(command, principal)
             request = _digest(command.operation, command.request()) if key else b""
             if key is not None and (known := tx.outcome(key)) is not None:
                 return _repeat(known, request, command), tx.next_lsn - 1
+            command.resolve(tx, principal)
             for policy in self.policies:
                 policy.check(command, principal, tx)
             receipt = command.stage(tx, principal)
@@ -151,11 +156,11 @@ def _digest(*parts: Any) -> bytes:
     return hashlib.blake2b(msgspec.msgpack.encode(parts, order="deterministic"), digest_size=16).digest()
 
 
-def _idempotency_key(command: Command) -> bytes | None:
-    """Keys are the caller's within its index and scope, so that two tenants never meet in one."""
+def _idempotency_key(command: Command, principal: Principal) -> bytes | None:
+    """Keys belong to what the caller may reach, so that two tenants never meet in one."""
     if command.idempotency_key is None:
         return None
-    return _digest(command.index, command.scope, command.idempotency_key)
+    return _digest(command.index, principal.grants, command.idempotency_key)
 
 
 def _repeat(known: tuple[bytes, bytes], request: bytes, command: Command) -> Receipt:

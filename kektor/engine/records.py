@@ -17,6 +17,7 @@ __all__ = [
     "Edge",
     "Evidence",
     "IndexSettings",
+    "Item",
     "Kind",
     "Layer",
     "Moment",
@@ -280,7 +281,16 @@ class Tombstone(Struct, frozen=True, array_like=True):
     lifted_at: int | None = None
 
 
-class Receipt(Struct, frozen=True, omit_defaults=False):
+class Item(Struct, frozen=True):
+    """What a batch did with one of its parts, in the order sent."""
+
+    id: str | None
+    outcome: str
+    of: str | None = None
+    error: str | None = None
+
+
+class Receipt(Struct, frozen=True):
     """What a write did, and to whom."""
 
     outcome: str
@@ -292,3 +302,4 @@ class Receipt(Struct, frozen=True, omit_defaults=False):
     conflicts: list[str] = []
     reflection: str | None = None
     warnings: list[str] = []
+    items: list[Item] | None = None

@@ -1,0 +1,36 @@
+"""Who may write at all."""
+
+from typing import Any, ClassVar
+
+from kektor.engine.gateway import Principal
+from kektor.engine.port import Engine, Transaction
+from kektor.engine.records import ActorKind
+from kektor.errors import Blocked, Forbidden
+
+__all__ = ["Authority"]
+
+
+class Authority:
+    """The caller holds the right the command needs, its grants reach the index, and the index takes writes."""
+
+    name: ClassVar[str] = "authority"
+
+    def before(self, command: Any, principal: Principal, engine: Engine) -> None:
+        if command.right not in principal.rights and "admin" not in principal.rights:
+            raise Forbidden(f"{command.operation} needs the right {command.right!r}")
+        if not principal.grants_for(command.index):
+            raise Forbidden(f"no grant of this caller reaches index {command.index!r}", field="index")
+
+    def check(self, command: Any, principal: Principal, tx: Transaction) -> None:
+        settings = tx.index(command.index)
+        if settings is None or command.operation == "configure_index":
+            return
+        if settings.policy.write == "frozen":
+            raise Blocked(
+                f"index {command.index!r} is frozen (policy write=frozen)", details={"policy": "write"}
+            )
+        if settings.policy.write == "gated" and principal.actor.kind in (ActorKind.AGENT, ActorKind.GARDENER):
+            raise Blocked(
+                f"index {command.index!r} takes no writes from agents (policy write=gated)",
+                details={"policy": "write"},
+            )
