@@ -14,7 +14,7 @@ from kektor.memory.context import MemoryContext
 from kektor.memory.drafts import Draft
 from kektor.memory.inputs import may_write
 
-__all__ = ["MemoryCommand", "ambiguous", "key_of", "target"]
+__all__ = ["MemoryCommand", "ambiguous", "key_of", "seen", "target"]
 
 
 @dataclass(kw_only=True)
@@ -63,6 +63,26 @@ class MemoryCommand:
         return settings
 
 
+def seen(
+    tx: Transaction, principal: Principal, index: str, node_id: str, rule: ScopeRule, *, field: str = "id"
+) -> Node:
+    """The node a caller means by an id.
+
+    NotFound when none is visible to it (whether or not it exists elsewhere), Conflict when several scopes have it.
+    """
+    grants = principal.grants_for(index)
+    found = [
+        node
+        for node in tx.nodes_of_id(index, node_id)
+        if rule.admits(node.scope) and any(grant.admits(node.scope) for grant in grants)
+    ]
+    if not found:
+        raise NotFound(f"there is no {node_id!r} in index {index!r}", field=field)
+    if len(found) > 1:
+        raise ambiguous(node_id, [node.scope for node in found])
+    return found[0]
+
+
 def target(
     tx: Transaction,
     principal: Principal,
@@ -72,22 +92,8 @@ def target(
     *,
     expected_version: int | None = None,
 ) -> Node:
-    """The node a caller means by an id, when it may change it.
-
-    NotFound when none is visible to it (whether or not it exists elsewhere), Conflict when several scopes have it
-    or the version is not the expected one, Forbidden when it may read the node but not change it.
-    """
-    grants = principal.grants_for(index)
-    seen = [
-        node
-        for node in tx.nodes_of_id(index, node_id)
-        if rule.admits(node.scope) and any(grant.admits(node.scope) for grant in grants)
-    ]
-    if not seen:
-        raise NotFound(f"there is no {node_id!r} in index {index!r}", field="id")
-    if len(seen) > 1:
-        raise ambiguous(node_id, [node.scope for node in seen])
-    node = seen[0]
+    """`seen`, and the caller may change it (else Forbidden), and it is the version expected (else Conflict)."""
+    node = seen(tx, principal, index, node_id, rule)
     if not may_write(principal, index, node.scope):
         raise Forbidden(f"{node_id!r} is shared; this caller may read it and not change it", field="id")
     if expected_version is not None and node.version != expected_version:

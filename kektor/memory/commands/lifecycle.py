@@ -16,14 +16,14 @@ from kektor.memory.commands.remember import link_evidence
 from kektor.memory.drafts import Draft
 from kektor.text import fold
 
-__all__ = ["PROVENANCE", "Archive", "Correct", "Evolve", "Restore", "Retract", "bury", "head_of"]
+__all__ = ["PROVENANCE", "Archive", "Correct", "Evolve", "OnOne", "Restore", "Retract", "bury", "head_of"]
 
 PROVENANCE = frozenset({"derived_from", "copied_from", "supersedes", "evidence_of", "contradicts"})
 """Edges that say where something comes from; they stay with the version they speak of."""
 
 
 @dataclass(kw_only=True)
-class _OnOne(MemoryCommand):
+class OnOne(MemoryCommand):
     """A command about one memory that the caller names."""
 
     node_id: str
@@ -39,7 +39,7 @@ class _OnOne(MemoryCommand):
 
 
 @dataclass(kw_only=True)
-class _Replace(_OnOne):
+class _Replace(OnOne):
     """A new version takes the place of the head of a lineage."""
 
     valid_from: Moment | None = None
@@ -131,7 +131,7 @@ class Correct(_Replace):
 
 
 @dataclass(kw_only=True)
-class Retract(_OnOne):
+class Retract(OnOne):
     """It was never true and nothing replaces it."""
 
     operation: ClassVar[str] = "retract"
@@ -154,7 +154,7 @@ class Retract(_OnOne):
 
 
 @dataclass(kw_only=True)
-class Archive(_OnOne):
+class Archive(OnOne):
     """Out of sight, not out of the database."""
 
     operation: ClassVar[str] = "archive"
@@ -170,7 +170,7 @@ class Archive(_OnOne):
 
 
 @dataclass(kw_only=True)
-class Restore(_OnOne):
+class Restore(OnOne):
     """Back from the archive."""
 
     operation: ClassVar[str] = "restore"

@@ -1,0 +1,95 @@
+"""What belongs to today and makes no new version: tags, metadata, pins, confirmations, use."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from kektor.engine.gateway import Principal
+from kektor.engine.port import Transaction
+from kektor.engine.records import Edge, Kind, Node, Receipt
+from kektor.engine.view import ScopeRule
+from kektor.errors import Conflict, Invalid
+from kektor.memory.commands.base import MemoryCommand, key_of, target
+from kektor.memory.commands.lifecycle import OnOne
+
+__all__ = ["Confirm", "Reinforce", "Update"]
+
+
+@dataclass(kw_only=True)
+class Update(OnOne):
+    """Replace tags, metadata, layer or the pin; what is None stays."""
+
+    operation: ClassVar[str] = "update"
+
+    tags: tuple[str, ...] | None = None
+    metadata: dict[str, Any] | None = None
+    layer: str | None = None
+    pinned: bool | None = None
+
+    def stage(self, tx: Transaction, principal: Principal) -> Receipt:
+        node = self.node
+        if node.kind is Kind.SOURCE and (self.metadata is not None):
+            raise Conflict(f"{node.id!r} is a source: what is known of it does not change", field="metadata")
+        asked = {"tags": self.tags, "metadata": self.metadata, "layer": self.layer, "pinned": self.pinned}
+        changes = {k: v for k, v in asked.items() if v is not None and v != getattr(node, k)}
+        if changes:
+            tx.amend(self.index, key_of(node), **changes)
+        return Receipt("updated", id=node.id, version=node.version)
+
+
+@dataclass(kw_only=True)
+class Confirm(OnOne):
+    """It was seen to hold again; with a source as evidence, that source is linked."""
+
+    operation: ClassVar[str] = "confirm"
+
+    evidence: str | None = None
+
+    def stage(self, tx: Transaction, principal: Principal) -> Receipt:
+        node = self.node
+        if node.status != "current" or node.trust == "rejected":
+            raise Conflict(f"{node.id!r} is no longer current: there is nothing to confirm", field="id")
+        if self.evidence is not None:
+            self._link(tx, principal, node, self.evidence)
+        elif principal.actor.kind in ("agent", "gardener"):
+            raise Invalid(
+                "an agent confirms with evidence: the id of a source that was said since", field="evidence"
+            )
+        tx.amend(self.index, key_of(node), confirmed_at=tx.time, confirmations=node.confirmations + 1)
+        return Receipt("confirmed", id=node.id, version=node.version)
+
+    def _link(self, tx: Transaction, principal: Principal, node: Node, source_id: str) -> None:
+        source = target_source(tx, principal, self.index, source_id)
+        if source.recorded_at <= max(node.confirmed_at, node.recorded_at):
+            raise Invalid(
+                f"source {source_id!r} is not newer than the last confirmation", field="evidence"
+            )
+        edge = Edge(source.id, "evidence_of", node.id, created_at=tx.time, actor=principal.actor)
+        tx.put_edge(self.index, key_of(source), key_of(node), edge)
+
+
+@dataclass(kw_only=True)
+class Reinforce(MemoryCommand):
+    """Some memories were of use; a separate call, since reading counts for nothing."""
+
+    operation: ClassVar[str] = "reinforce"
+
+    ids: list[str] = field(default_factory=list)
+    rule: ScopeRule = ScopeRule()
+
+    def stage(self, tx: Transaction, principal: Principal) -> Receipt:
+        self.settings(tx)
+        for node_id in dict.fromkeys(self.ids):
+            node = target(tx, principal, self.index, node_id, self.rule)
+            tx.amend(self.index, key_of(node), access_count=node.access_count + 1, access_last=tx.time)
+        return Receipt("reinforced", ids=list(dict.fromkeys(self.ids)))
+
+
+def target_source(tx: Transaction, principal: Principal, index: str, source_id: str) -> Node:
+    """A source the caller can see."""
+    grants = principal.grants_for(index)
+    for node in tx.nodes_of_id(index, source_id):
+        if node.kind is Kind.SOURCE and any(grant.admits(node.scope) for grant in grants):
+            return node
+    raise Invalid(f"there is no source {source_id!r}", field="evidence")
+
+

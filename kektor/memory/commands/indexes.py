@@ -1,0 +1,77 @@
+"""Creating, configuring and dropping indexes."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import msgspec
+
+from kektor.engine.gateway import Principal
+from kektor.engine.port import Engine, Transaction
+from kektor.engine.records import IndexSettings, Receipt
+from kektor.errors import Conflict, NotFound
+from kektor.memory.commands.base import MemoryCommand
+
+__all__ = ["ConfigureIndex", "CreateIndex", "DropIndex"]
+
+
+@dataclass(kw_only=True)
+class CreateIndex(MemoryCommand):
+    """A new index; `exist_ok` makes a second creation by a race with the first harmless."""
+
+    operation: ClassVar[str] = "create_index"
+
+    new: IndexSettings
+    exist_ok: bool = False
+
+    def prepare(self, engine: Engine, principal: Principal) -> None:
+        return
+
+    def stage(self, tx: Transaction, principal: Principal) -> Receipt:
+        if tx.index(self.index) is not None:
+            if self.exist_ok:
+                return Receipt("duplicate", id=self.index, of=self.index)
+            raise Conflict(f"index {self.index!r} exists", field="name")
+        tx.put_index(self.new)
+        return Receipt("created", id=self.index)
+
+
+@dataclass(kw_only=True)
+class ConfigureIndex(MemoryCommand):
+    """Merge a policy and layers into the settings."""
+
+    operation: ClassVar[str] = "configure_index"
+    right: ClassVar[str] = "admin"
+
+    policy: dict[str, Any] = field(default_factory=dict)
+    layers: dict[str, Any] = field(default_factory=dict)
+
+    def prepare(self, engine: Engine, principal: Principal) -> None:
+        return
+
+    def stage(self, tx: Transaction, principal: Principal) -> Receipt:
+        old = self.settings(tx)
+        tx.put_index(
+            msgspec.structs.replace(
+                old,
+                policy=msgspec.structs.replace(old.policy, **self.policy),
+                layers={**old.layers, **self.layers},
+            )
+        )
+        return Receipt("updated", id=self.index)
+
+
+@dataclass(kw_only=True)
+class DropIndex(MemoryCommand):
+    """Drop an index with all it holds."""
+
+    operation: ClassVar[str] = "delete_index"
+    right: ClassVar[str] = "admin"
+
+    def prepare(self, engine: Engine, principal: Principal) -> None:
+        return
+
+    def stage(self, tx: Transaction, principal: Principal) -> Receipt:
+        if tx.index(self.index) is None:
+            raise NotFound(f"there is no index {self.index!r}", field="index")
+        tx.drop_index(self.index)
+        return Receipt("deleted", id=self.index)
