@@ -1,7 +1,7 @@
 """What a caller means by a time, as exact integers: microseconds since 1970-01-01T00:00:00Z.
 
-A date without a clock time is an extent: `2024` is the whole year. A time with a clock time is one instant, an
-epoch number too: an extent of one microsecond, the resolution of the database.
+A date without a clock time is an extent: `2024` is the whole year. A time with a clock time is one instant,
+an epoch number too: an extent of one microsecond, the resolution of the database.
 """
 
 import calendar

@@ -88,8 +88,8 @@ class Compare(msgspec.Struct, frozen=True, eq=False):
     """A field beside one value.
 
     `=` on an array holds when one of its elements equals the value. Values of two types are never equal and
-    have no order: `=` is false, `!=` is true, the other four are unknown. Numbers compare exactly, text by code
-    points, a time with an `Extent` as described there.
+    have no order: `=` is false, `!=` is true, the other four are unknown. Numbers compare exactly, text by
+    code points, a time with an `Extent` as described there.
     """
 
     op: Operator
@@ -328,7 +328,7 @@ def memory_field(field: Field) -> MemoryField | None:
 def check_bare(expression: Filter, known_keys: Collection[str]) -> None:
     """Refuse a bare name that is neither a field of a memory nor a stored metadata key.
 
-    `known_keys` are the top-level metadata keys that the caller may see, as the message names the nearest one.
+    `known_keys` are the top-level metadata keys that the caller may see, as the message names the nearest.
     Raises `Invalid` for the first such name.
 
     >>> check_bare(Exists(Field(("metadata", "stage"), bare=True)), {"stage"})
