@@ -3,6 +3,7 @@
 use super::layout::*;
 use super::scan::{read_segment, walk, Item, Walk};
 use crate::errors::corrupt;
+use crate::log::disk::os_error;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -96,11 +97,13 @@ pub struct Segment {
 
 impl Segment {
     fn walk(&self, py: Python<'_>, next_lsn: Option<u64>) -> PyResult<(Vec<u8>, Walk)> {
-        let (bytes, found) = py.detach(|| -> std::io::Result<_> {
-            let bytes = read_segment(&self.path)?;
-            let found = walk(&bytes, self.header, next_lsn);
-            Ok((bytes, found))
-        })?;
+        let (bytes, found) = py
+            .detach(|| -> std::io::Result<_> {
+                let bytes = read_segment(&self.path)?;
+                let found = walk(&bytes, self.header, next_lsn);
+                Ok((bytes, found))
+            })
+            .map_err(|error| os_error(&error, &self.path))?;
         *self.last.lock() = Some((found.end, found.torn, found.sealed));
         Ok((bytes, found))
     }
@@ -118,7 +121,9 @@ impl Segment {
 impl Segment {
     #[new]
     fn new(path: PathBuf) -> PyResult<Self> {
-        let header = read_header(&path)?.map_err(|bad| bad_header(&path, &bad))?;
+        let header = read_header(&path)
+            .map_err(|error| os_error(&error, &path))?
+            .map_err(|bad| bad_header(&path, &bad))?;
         Ok(Self { path, header, last: Mutex::new(None) })
     }
 

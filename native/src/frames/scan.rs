@@ -67,8 +67,9 @@ pub fn walk(bytes: &[u8], segment: SegmentHeader, next_lsn: Option<u64>) -> Walk
         }
     }
     let used = out.end + bytes[out.end..].iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    if durable > out.last_lsn {
-        // The acknowledged end of the segment is missing, be it overwritten, zeroed or cut off.
+    if durable > out.last_lsn && !out.sealed {
+        // The acknowledged end of the segment is missing, be it overwritten, zeroed or cut off. Behind a seal
+        // nothing can be: the LSNs up to the next segment lie in one that is lost.
         let after_lsn = after(&out);
         out.items.push(Item::Damage { offset: out.end, length: used.max(bytes.len()) - out.end, after_lsn });
         out.end = bytes.len();

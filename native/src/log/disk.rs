@@ -1,9 +1,23 @@
 //! What the log asks of the file system, behind a seam so that tests can make it fail.
 
+use pyo3::exceptions::PyOSError;
+use pyo3::PyErr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+/// An I/O error as Python knows it: by number and file.
+pub fn os_error(error: &io::Error, path: &Path) -> PyErr {
+    match error.raw_os_error() {
+        Some(errno) => {
+            let what = error.to_string();
+            let what = what.split(" (os error").next().unwrap_or_default().to_owned();
+            PyOSError::new_err((errno, what, path.display().to_string()))
+        }
+        None => PyOSError::new_err(format!("{}: {error}", path.display())),
+    }
+}
 
 /// The folder of a log.
 pub trait Disk: Send + Sync {

@@ -1,6 +1,6 @@
 //! Reading a whole log: its segments in order, each judged by what the next one says.
 
-use super::disk::{list_segments, SegmentPath};
+use super::disk::{list_segments, os_error, SegmentPath};
 use crate::frames::layout::{BadHeader, SegmentHeader};
 use crate::frames::python::{bad_header, item_to_python, read_header, wanted};
 use crate::frames::scan::{read_segment, walk, Item};
@@ -8,7 +8,6 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use std::io;
 use std::path::PathBuf;
 use std::vec::IntoIter;
 
@@ -42,8 +41,8 @@ pub struct LogScan {
 #[pyo3(signature = (folder, after_lsn=0))]
 pub fn scan_log(folder: PathBuf, after_lsn: u64) -> PyResult<LogScan> {
     let mut ahead = Vec::new();
-    for segment in list_segments(&folder)? {
-        match read_header(&segment.path)? {
+    for segment in list_segments(&folder).map_err(|error| os_error(&error, &folder))? {
+        match read_header(&segment.path).map_err(|error| os_error(&error, &segment.path))? {
             Ok(header) => ahead.push((segment, Some(header))),
             Err(BadHeader::Damaged(_)) => ahead.push((segment, None)),
             Err(newer) => return Err(bad_header(&segment.path, &newer)),
@@ -58,13 +57,13 @@ pub fn scan_log(folder: PathBuf, after_lsn: u64) -> PyResult<LogScan> {
 
 impl Progress {
     /// Open the next segment that may hold something for the caller; false when there is none.
-    fn advance(&mut self, after_lsn: u64) -> io::Result<bool> {
+    fn advance(&mut self, after_lsn: u64) -> PyResult<bool> {
         while let Some((segment, header)) = self.ahead.pop() {
             let next_lsn = self.ahead.iter().rev().find_map(|(_, header)| *header).map(|next| next.first_lsn);
             if next_lsn.is_some_and(|next| next <= after_lsn + 1) {
                 continue;
             }
-            let bytes = read_segment(&segment.path)?;
+            let bytes = read_segment(&segment.path).map_err(|error| os_error(&error, &segment.path))?;
             let items = match header {
                 // Without the salt nothing in it can be told from noise.
                 None => vec![Item::Damage { offset: 0, length: bytes.len(), after_lsn: 0 }],

@@ -6,7 +6,7 @@ pub mod writer;
 
 use crate::frames::layout::BadHeader;
 use crate::frames::python::{bad_header, read_header};
-use disk::{list_segments, remove_unfinished, Folder};
+use disk::{list_segments, os_error, remove_unfinished, Folder};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -169,12 +169,13 @@ impl Drop for Log {
 
 /// Begin a new segment behind those in the folder.
 fn start(folder: &Path, next_lsn: u64, sync: Sync, segment_bytes: u64) -> PyResult<Writer> {
-    remove_unfinished(folder)?;
-    let segments = list_segments(folder)?;
+    let here = |error| os_error(&error, folder);
+    remove_unfinished(folder).map_err(here)?;
+    let segments = list_segments(folder).map_err(here)?;
     let mut known = Vec::new();
     for segment in &segments {
         let name = segment.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let first_lsn = match read_header(&segment.path)? {
+        let first_lsn = match read_header(&segment.path).map_err(here)? {
             Ok(header) => Some(header.first_lsn),
             Err(BadHeader::Damaged(_)) => None,
             Err(newer) => return Err(bad_header(&segment.path, &newer)),
@@ -189,11 +190,13 @@ fn start(folder: &Path, next_lsn: u64, sync: Sync, segment_bytes: u64) -> PyResu
     }
     if let Some(newest) = segments.last() {
         // The new segment vouches for everything before it; what recovery read may so far be in memory only.
-        File::open(&newest.path)?.sync_data()?;
+        File::open(&newest.path)
+            .and_then(|file| file.sync_data())
+            .map_err(|error| os_error(&error, &newest.path))?;
     }
     let number = segments.last().map_or(1, |newest| newest.number + 1);
     let disk = Box::new(Folder { path: folder.to_owned() });
-    Ok(Writer::start(disk, sync, segment_bytes, number, next_lsn, known)?)
+    Writer::start(disk, sync, segment_bytes, number, next_lsn, known).map_err(here)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
