@@ -105,6 +105,10 @@ class LocalEngine:
 
     # Nodes
 
+    def holds(self, index: str, key: NodeKey) -> bool:
+        with self._reading():
+            return self._space(index).slot(key) is not None
+
     def find(self, view: View, node_id: str) -> list[Node]:
         with self._reading():
             space, visible = self._seen(view)

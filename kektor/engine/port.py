@@ -139,6 +139,9 @@ class Engine(Protocol):
     def metadata_keys(self, index: str) -> set[str]:
         """Top-level metadata keys that some node of the index has."""
 
+    def holds(self, index: str, key: NodeKey) -> bool:
+        """Whether a node of exactly this key exists, whatever its state: for writers, which say nothing of it."""
+
     def find(self, view: View, node_id: str) -> list[Node]:
         """Visible nodes of that id: one per scope that has it."""
 

@@ -1,0 +1,146 @@
+"""Conversations: one `source` node a message, in the order said, the same however often they are sent."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct, structs
+
+from kektor.engine.gateway import Principal
+from kektor.engine.port import Engine, Transaction
+from kektor.engine.records import Item, Kind, Moment, NodeKey, Receipt, Scope
+from kektor.memory.commands.base import MemoryCommand
+from kektor.memory.context import MemoryContext
+from kektor.memory.drafts import Draft
+from kektor.memory.inputs import moment
+from kektor.memory.limits import check_id, check_metadata, check_text
+from kektor.memory.requests import ScopeIn, TimeIn
+
+__all__ = ["IngestMessages", "IngestMessagesRequest", "MessageIn", "message_drafts"]
+
+Role = Literal["user", "assistant", "system", "tool"]
+
+
+class MessageIn(Struct, forbid_unknown_fields=True, kw_only=True):
+    role: Role
+    content: str
+    at: TimeIn | None = None
+    speaker: str | None = None
+    id: str | None = None
+    metadata: dict[str, Any] = {}
+
+
+class IngestMessagesRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    session: str
+    messages: list[MessageIn]
+    title: str | None = None
+    index: str = "default"
+    scope: ScopeIn | None = None
+    idempotency_key: str | None = None
+    reason: str = ""
+    tz: str = "UTC"
+
+
+def message_drafts(request: IngestMessagesRequest, scope: Scope, context: MemoryContext) -> list[Draft]:
+    """One draft a message. Its node id is a keyed digest of what identifies it, so a repeated call finds it again."""
+    ordinals: Counter[bytes] = Counter()
+    drafts = []
+    for number, message in enumerate(request.messages):
+        where = f"messages[{number}]"
+        check_text(message.content, field=f"{where}.content")
+        at = moment(message.at, field=f"{where}.at", tz=request.tz)
+        identity = _identity(request.session, message, at, context)
+        if message.id is None:
+            ordinals[identity] += 1
+            identity = context.digester.exact(identity, str(ordinals[identity]))
+        metadata = check_metadata(message.metadata, field=f"{where}.metadata")
+        metadata["role"] = message.role
+        if message.speaker is not None:
+            metadata["speaker"] = message.speaker
+        if message.id is not None:
+            metadata["message_id"] = check_id(message.id, field=f"{where}.id")
+        drafts.append(
+            Draft(
+                index=request.index,
+                scope=scope,
+                text=message.content,
+                node_id=f"msg-{context.digester.exact(identity, *structs.astuple(scope)).hex()}",
+                kind=Kind.SOURCE,
+                metadata=metadata,
+                layer="episodic",
+                session=request.session,
+                occurred=at,
+                checks_duplicates=False,
+            )
+        )
+    return drafts
+
+
+def _identity(session: str, message: MessageIn, at: Moment | None, context: MemoryContext) -> bytes:
+    if message.id is not None:
+        return context.digester.exact(b"id", session, message.id)
+    when = "" if at is None else str(at.at)
+    return context.digester.exact(b"said", session, message.role, message.speaker or "", when, message.content)
+
+
+@dataclass(kw_only=True)
+class IngestMessages(MemoryCommand):
+    """Store the messages of one session that are not there yet; a blocked one is left out and named."""
+
+    operation: ClassVar[str] = "ingest_messages"
+    goes_on_without_blocked: ClassVar[bool] = True
+
+    session: str
+    title: str | None = None
+
+    def prepare(self, engine: Engine, principal: Principal) -> None:
+        """Only what is new is embedded: sending a conversation again costs no model time."""
+        settings = engine.index(self.index)
+        assert settings is not None
+        new = [draft for draft in self.drafts if not self._known(engine, draft)]
+        vectors = self.context.embed(settings, [draft.text for draft in new], kind="document")
+        if vectors is not None:
+            for draft, vector in zip(new, vectors, strict=True):
+                draft.vector = vector
+
+    def _known(self, engine: Engine, draft: Draft) -> bool:
+        return engine.holds(self.index, draft.key)
+
+    def stage(self, tx: Transaction, principal: Principal) -> Receipt:
+        self.settings(tx)
+        self._session(tx, principal)
+        items = [self._store(draft, tx, principal) for draft in self.drafts]
+        created = any(item.outcome == "created" for item in items)
+        blocked = [item for item in items if item.outcome == "blocked"]
+        return Receipt(
+            "created" if created else "duplicate",
+            ids=[draft.node_id for draft in self.drafts],
+            items=items,
+            warnings=[f"{item.id}: {item.error}" for item in blocked],
+        )
+
+    def _session(self, tx: Transaction, principal: Principal) -> None:
+        """A session that a call names and nobody started is created."""
+        digest = self.context.digester.exact("session", self.session, *structs.astuple(self.scope))
+        key = NodeKey(self.scope, f"ses-{digest.hex()}")
+        if tx.node(self.index, key) is not None:
+            return
+        draft = Draft(
+            index=self.index,
+            scope=self.scope,
+            text=self.title or "",
+            node_id=key.id,
+            kind=Kind.SESSION,
+            session=self.session,
+            metadata={"title": self.title} if self.title else {},
+        )
+        tx.put_node(self.index, draft.node(principal.actor, tx.time))
+
+    def _store(self, draft: Draft, tx: Transaction, principal: Principal) -> Item:
+        if draft.blocked is not None:
+            return Item(draft.node_id, "blocked", error=draft.blocked.message)
+        if tx.node(self.index, draft.key) is not None:
+            return Item(draft.node_id, "duplicate", of=draft.node_id)
+        tx.put_node(self.index, draft.node(principal.actor, tx.time), draft.vector)
+        return Item(draft.node_id, "created")
+

@@ -1,0 +1,48 @@
+"""Whether what was found answers at all: `ok`, `weak` or nothing."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kektor.memory.recall.fuse import Fused
+
+__all__ = ["Thresholds", "judge", "thresholds_for"]
+
+
+class Thresholds(NamedTuple):
+    """Cosines of an embedder: below `floor` two texts have nothing to do with each other, from `sure` on they have.
+
+    `floor` is also what a match by words must reach where the words alone prove little.
+    """
+
+    floor: float
+    sure: float
+
+
+_BY_MODEL = {"all-MiniLM-L6-v2": Thresholds(floor=0.22, sure=0.42)}
+_UNKNOWN = Thresholds(floor=0.25, sure=0.5)
+
+
+def thresholds_for(model: str) -> Thresholds:
+    """Calibrated values of a known model, cautious ones of another."""
+    return next((values for name, values in _BY_MODEL.items() if name in model), _UNKNOWN)
+
+
+def judge(ranked: Sequence[Fused], thresholds: Thresholds) -> tuple[str, list[Fused]]:
+    """The status and the candidates that may be shown; the rest is no answer and fills no place."""
+    relevant = [found for found in ranked if _relevant(found, thresholds)]
+    if not relevant:
+        return "no_match", []
+    best = relevant[0].candidate
+    sure = best.exact or best.vector is None or best.vector >= thresholds.sure
+    return ("ok" if sure else "weak"), relevant
+
+
+def _relevant(found: Fused, thresholds: Thresholds) -> bool:
+    candidate = found.candidate
+    if candidate.exact:
+        return True
+    if candidate.vector is None:
+        return candidate.text > 0
+    return candidate.vector >= thresholds.floor or (
+        candidate.text > 0 and candidate.vector >= thresholds.floor / 2
+    )

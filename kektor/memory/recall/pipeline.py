@@ -1,0 +1,181 @@
+"""The stages in their order."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import structs
+
+from kektor import clock
+from kektor.engine.port import Engine
+from kektor.engine.records import IndexSettings, Node, NodeKey, Scope, Status
+from kektor.engine.view import View
+from kektor.memory.context import MemoryContext
+from kektor.memory.objects import Hit, Premise, Recall, memory_of
+from kektor.memory.recall.candidates import Candidate, gather
+from kektor.memory.recall.fuse import Fused, fuse
+from kektor.memory.recall.judge import judge, thresholds_for
+from kektor.memory.recall.pack import pack
+from kektor.memory.recall.question import Question, read
+
+__all__ = ["recall"]
+
+_DEPTH = 100
+"""Fewest candidates of each side; more when more hits are asked for."""
+
+
+def recall(
+    context: MemoryContext,
+    settings: IndexSettings,
+    view: View,
+    *,
+    query: str,
+    k: int,
+    budget_tokens: int,
+    history: str,
+    mode: str,
+    explain: bool,
+) -> Recall:
+    """Answer a question from what a View admits: at most `k` hits and `budget_tokens` tokens of context."""
+    engine = context.engine
+    question = read(query)
+    past = history == "always" or (history == "auto" and question.asks_past)
+    view = structs.replace(view, history=past)
+    vector = None
+    if mode != "fast" and (vectors := context.embed(settings, [query], kind="query")) is not None:
+        vector = vectors[0]
+    wide = _with_predecessors(view)
+    candidates = gather(engine, wide, question, vector, depth=max(_DEPTH, 2 * k))
+    resolved = _resolve(engine, view, candidates)
+    ranked = _group_evidence(fuse([candidate for candidate, _ in resolved]))
+    status, relevant = judge(ranked, thresholds_for(settings.fingerprint))
+    if status == "no_match" and not candidates and engine.count(view) == 0:
+        status = "empty"
+    origins = {NodeKey(c.node.scope, c.node.id): origin for c, origin in resolved}
+    hits = [_hit(found, settings, view, origins) for found in relevant[:k]]
+    packed = pack(hits, budget_tokens, context.tokenizer.counts)
+    return Recall(
+        status=status,
+        hits=packed.hits,
+        context=packed.context,
+        tokens=packed.tokens,
+        dropped=packed.dropped,
+        nearest_keys=[],
+        near_misses=[],
+        premise=Premise(),
+        history_used=past,
+        trace_id=clock.new_id(),
+        trace=_trace(question, candidates, ranked, relevant) if explain else None,
+    )
+
+
+def _with_predecessors(view: View) -> View:
+    """Also what was replaced: its words may be the only ones the question shares with the answer."""
+    return structs.replace(
+        view, history=True, include=view.include | {"superseded", "rejected"}
+    )
+
+
+def _resolve(
+    engine: Engine, view: View, candidates: Sequence[Candidate]
+) -> list[tuple[Candidate, str | None]]:
+    """What the View admits, and the visible head in the place of a version that it does not."""
+    keys = [NodeKey(c.node.scope, c.node.id) for c in candidates]
+    seen = engine.fetch(view, keys)
+    found: dict[NodeKey, tuple[Candidate, str | None]] = {}
+    for key, candidate, visible in zip(keys, candidates, seen, strict=True):
+        if visible is not None:
+            _keep_best(found, key, candidate, None)
+        elif candidate.node.status is Status.SUPERSEDED and (head := _head(engine, view, candidate.node)):
+            head_key = NodeKey(head.scope, head.id)
+            _keep_best(found, head_key, candidate._replace(node=head), candidate.node.id)
+    return list(found.values())
+
+
+def _keep_best(
+    found: dict[NodeKey, tuple[Candidate, str | None]], key: NodeKey, candidate: Candidate, origin: str | None
+) -> None:
+    """One hit a head, with the best each side said of any of its versions."""
+    held = found.get(key)
+    if held is None:
+        found[key] = (candidate, origin)
+        return
+    best, best_origin = held
+    vectors = [v for v in (best.vector, candidate.vector) if v is not None]
+    merged = best._replace(
+        vector=max(vectors) if vectors else None,
+        text=max(best.text, candidate.text),
+        exact=best.exact or candidate.exact,
+    )
+    found[key] = (merged, best_origin if best_origin is None or origin is not None else None)
+
+
+def _head(engine: Engine, view: View, node: Node) -> Node | None:
+    versions = engine.versions(view, node.scope, node.lineage)
+    return versions[-1] if versions else None
+
+
+def _group_evidence(ranked: list[Fused]) -> list[Fused]:
+    """A memory and the sources it rests on are one hit: the memory, in the best place of the group."""
+    resting: dict[tuple[Scope, str], str] = {}
+    for found in ranked:
+        node = found.candidate.node
+        if node.evidence:
+            for span in node.evidence:
+                for scope in (node.scope, Scope()):
+                    resting.setdefault((scope, span.source), node.id)
+    if not resting:
+        return ranked
+    memories = {found.candidate.node.id: found for found in ranked if found.candidate.node.evidence}
+    out: list[Fused] = []
+    placed: set[str] = set()
+    for found in ranked:
+        node = found.candidate.node
+        owner = resting.get((node.scope, node.id))
+        taken = found if owner is None else memories[owner]._replace(score=found.score)
+        if taken.candidate.node.id not in placed:
+            placed.add(taken.candidate.node.id)
+            out.append(taken)
+    return out
+
+
+def _hit(found: Fused, settings: IndexSettings, view: View, origins: dict[NodeKey, str | None]) -> Hit:
+    node = found.candidate.node
+    return Hit(
+        memory=memory_of(node, settings, now=view.now, known_at=view.known_at),
+        score=found.score,
+        scores=found.parts,
+        via=_via(found.candidate),
+        resolved_from=origins.get(NodeKey(node.scope, node.id)),
+    )
+
+
+def _via(candidate: Candidate) -> list[str]:
+    via = ["id"] if candidate.exact else []
+    if candidate.vector is not None:
+        via.append("vector")
+    if candidate.text > 0:
+        via.append("text")
+    return via
+
+
+def _trace(
+    question: Question, candidates: Sequence[Candidate], ranked: Sequence[Fused], relevant: Sequence[Fused]
+) -> dict[str, Any]:
+    """What each stage made of it; ids only of what the caller may see."""
+    return {
+        "question": {"asks_past": question.asks_past},
+        "candidates": len(candidates),
+        "resolved": len(ranked),
+        "judged_relevant": len(relevant),
+        "ranking": [
+            {
+                "id": found.candidate.node.id,
+                "score": found.score,
+                "cosine": found.candidate.vector,
+                "bm25": found.candidate.text,
+            }
+            for found in ranked[:50]
+        ],
+    }
+
+
