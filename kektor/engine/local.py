@@ -86,9 +86,14 @@ class LocalEngine:
         with self._reading():
             return self.tables.settings.get(name)
 
-    def metadata_keys(self, index: str) -> set[str]:
+    def metadata_keys(self, view: View) -> set[str]:
         with self._reading():
-            return {path[0] for path in self._space(index).columns.metadata}
+            space, visible = self._seen(view)
+            return {
+                path[0]
+                for path, column in space.columns.metadata.items()
+                if len(path) == 1 and column.present.intersect(visible.slots)
+            }
 
     def stats(self, index: str) -> EngineStats:
         with self._reading():

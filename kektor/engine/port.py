@@ -136,8 +136,8 @@ class Engine(Protocol):
 
     def indexes(self) -> list[IndexSettings]: ...
     def index(self, name: str) -> IndexSettings | None: ...
-    def metadata_keys(self, index: str) -> set[str]:
-        """Top-level metadata keys that some node of the index has."""
+    def metadata_keys(self, view: View) -> set[str]:
+        """Top-level metadata keys that some visible node has."""
 
     def holds(self, index: str, key: NodeKey) -> bool:
         """Whether a node of exactly this key exists, whatever its state: for writers, which say nothing of it."""

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kektor import times
 from kektor.engine.freshness import freshness
-from kektor.engine.records import Claim, IndexSettings, Moment, Node, State, Status
+from kektor.engine.records import Claim, IndexSettings, Moment, Node, Receipt, State, Status
 from kektor.engine.records import Edge as EdgeRecord
 from kektor.engine.records import Evidence as EvidenceRecord
 
@@ -16,14 +16,20 @@ __all__ = [
     "ClaimOut",
     "Edge",
     "Evidence",
+    "Forgotten",
+    "ForgottenNode",
     "Freshness",
     "Hit",
     "Memory",
     "MemoryPage",
     "NearMiss",
+    "Path",
     "Premise",
     "Recall",
     "ScopeOut",
+    "SearchHit",
+    "Subgraph",
+    "SubgraphNode",
     "Validity",
     "edge_of",
     "memory_of",
@@ -167,6 +173,34 @@ class Recall(Struct, frozen=True):
         return len(self.hits)
 
 
+class ForgottenNode(Struct, frozen=True):
+    """A node that forgetting reaches, and why."""
+
+    id: str
+    kind: str
+    text: str
+    why: str
+
+
+class Forgotten(Struct, frozen=True):
+    """What forgetting did, or in a dry run would do."""
+
+    matched: list[ForgottenNode]
+    derived: list[ForgottenNode]
+    copies: list[ForgottenNode]
+    dry_run: bool
+    receipt: Receipt | None
+
+
+class SearchHit(Struct, frozen=True):
+    """A raw search result: a score and its parts, the memory when asked for."""
+
+    id: str
+    score: float
+    scores: dict[str, float]
+    memory: Memory | None = None
+
+
 class Edge(Struct, frozen=True):
     src: str
     rel: str
@@ -178,6 +212,26 @@ class Edge(Struct, frozen=True):
     created_at: str
     deleted_at: str | None
     actor: ActorOut
+
+
+class SubgraphNode(Struct, frozen=True):
+    memory: Memory
+    depth: int
+
+
+class Subgraph(Struct, frozen=True):
+    """Nodes by distance, the edges between them, and whether a limit cut it short."""
+
+    nodes: list[SubgraphNode]
+    edges: list[Edge]
+    truncated: bool
+
+
+class Path(Struct, frozen=True):
+    """Nodes from the first to the last and the edges between them; both empty when there is no path."""
+
+    nodes: list[Memory]
+    edges: list[Edge]
 
 
 def memory_of(node: Node, settings: IndexSettings, *, now: int, known_at: int | None = None) -> Memory:

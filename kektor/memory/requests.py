@@ -4,19 +4,35 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from kektor.engine.records import Layer, Policy, TextSettings
+
 __all__ = [
     "ClaimIn",
+    "ConfigureIndexRequest",
     "ConfirmRequest",
+    "CreateIndexRequest",
+    "EdgeIn",
+    "EdgesRequest",
     "EvidenceIn",
     "EvolveRequest",
     "ForgetRequest",
     "HistoryMode",
+    "LinkRequest",
     "ListRequest",
+    "NodeIn",
+    "PatchNodeRequest",
+    "PathRequest",
+    "PolicyChange",
     "RecallRequest",
     "RememberRequest",
     "ScopeIn",
+    "SearchBatchRequest",
+    "SearchRequest",
     "TimeIn",
+    "TraverseRequest",
+    "UnlinkRequest",
     "UpdateRequest",
+    "UpsertRequest",
     "VerbRequest",
 ]
 
@@ -143,3 +159,143 @@ class RecallRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     tz: str = "UTC"
 
 
+class CreateIndexRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    """`dim` may be left out when an embedder tells it; an index without either is refused."""
+
+    name: str
+    dim: int | None = None
+    metric: Literal["cosine", "l2", "dot"] = "cosine"
+    precision: Literal["f32"] = "f32"
+    m: int = 16
+    ef_construction: int = 200
+    embedder: str | None = None
+    text: TextSettings = TextSettings()
+    policy: Policy = Policy()
+    layers: dict[str, Layer] = {}
+    idempotency_key: str | None = None
+    reason: str = ""
+
+
+class PolicyChange(Struct, forbid_unknown_fields=True, kw_only=True):
+    evidence: Literal["off", "record", "require"] | None = None
+    agent_writes: Literal["accept", "propose"] | None = None
+    write: Literal["open", "gated", "frozen"] | None = None
+
+
+class ConfigureIndexRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    policy: PolicyChange = PolicyChange()
+    layers: dict[str, Layer] = {}
+    idempotency_key: str | None = None
+    reason: str = ""
+
+
+class NodeIn(Struct, forbid_unknown_fields=True, kw_only=True):
+    id: str
+    vector: list[float] | None = None
+    text: str | None = None
+    metadata: dict[str, Any] = {}
+    tags: list[str] = []
+
+
+class UpsertRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    nodes: list[NodeIn]
+    scope: ScopeIn | None = None
+    idempotency_key: str | None = None
+    reason: str = ""
+
+
+class PatchNodeRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Metadata is merged key by key, null removes one; the other parts replace."""
+
+    vector: list[float] | None = None
+    text: str | None = None
+    metadata: dict[str, Any] | None = None
+    tags: list[str] | None = None
+    scope: ScopeIn | None = None
+    idempotency_key: str | None = None
+    reason: str = ""
+
+
+class SearchRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    """By vector, by text, or by both; `alpha` is the share of the vector."""
+
+    vector: list[float] | None = None
+    text: str | None = None
+    k: int = 10
+    ef: int | None = None
+    filter: str | dict[str, Any] | None = None
+    alpha: float = 0.5
+    include: list[str] = []
+    kinds: list[str] | None = None
+    scope: ScopeIn | None = None
+    with_memories: bool = False
+    tz: str = "UTC"
+
+
+class SearchBatchRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    vectors: list[list[float]]
+    k: int = 10
+    ef: int | None = None
+    filter: str | dict[str, Any] | None = None
+    scope: ScopeIn | None = None
+    tz: str = "UTC"
+
+
+class EdgeIn(Struct, forbid_unknown_fields=True, kw_only=True):
+    src: str
+    rel: str
+    dst: str
+    weight: float = 1.0
+    props: dict[str, Any] = {}
+    valid_from: TimeIn | None = None
+    valid_to: TimeIn | None = None
+
+
+class LinkRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    edges: list[EdgeIn]
+    scope: ScopeIn | None = None
+    idempotency_key: str | None = None
+    reason: str = ""
+    tz: str = "UTC"
+
+
+class UnlinkRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    src: str
+    rel: str
+    dst: str
+    scope: ScopeIn | None = None
+    idempotency_key: str | None = None
+    reason: str = ""
+
+
+class EdgesRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    direction: Literal["out", "in", "both"] = "both"
+    rel: str | None = None
+    scope: ScopeIn | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
+
+
+class TraverseRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    root: str
+    rels: list[str] | None = None
+    depth: int = 2
+    direction: Literal["out", "in", "both"] = "both"
+    filter: str | dict[str, Any] | None = None
+    limit: int = 1000
+    scope: ScopeIn | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
+
+
+class PathRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    src: str
+    dst: str
+    rels: list[str] | None = None
+    max_depth: int = 6
+    scope: ScopeIn | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"

@@ -1,0 +1,16 @@
+"""Every operation once: a typed request and a caller in, an object out.
+
+The embedded handles, REST, MCP and the CLI all call these and nothing below them, so that what one door does every
+door does.
+"""
+
+from kektor.operations.indexes import IndexOperations
+from kektor.operations.memories import MemoryOperations
+from kektor.operations.nodes import NodeOperations
+from kektor.operations.reads import ReadOperations
+
+__all__ = ["Operations"]
+
+
+class Operations(ReadOperations, MemoryOperations, NodeOperations, IndexOperations):
+    """All of them over one database."""

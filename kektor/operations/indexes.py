@@ -1,0 +1,124 @@
+"""Indexes: create, list, configure, drop."""
+
+import msgspec
+
+from kektor.engine.gateway import Principal
+from kektor.engine.port import EngineStats
+from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Receipt
+from kektor.errors import Forbidden, Invalid, NotFound
+from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex
+from kektor.memory.limits import check_name
+from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest
+from kektor.operations.base import BaseOperations
+
+__all__ = ["IndexOperations"]
+
+
+class IndexOperations(BaseOperations):
+    """What concerns an index as a whole."""
+
+    def create_index(self, request: CreateIndexRequest, principal: Principal) -> IndexSettings:
+        """Make an index; one without `dim` and `embedder` gets the default embedder."""
+        embedder = request.embedder
+        if embedder is None and request.dim is None:
+            embedder = self._default_embedder
+        for name, value, low, high in (
+            ("m", request.m, 2, 128),
+            ("ef_construction", request.ef_construction, 8, 2000),
+        ):
+            if not low <= value <= high:
+                raise Invalid(f"{name} must be {low} to {high}, not {value}", field=name)
+        _check_layers(request.layers)
+        _check_choices(msgspec.structs.asdict(request.policy))
+        new = self._new_settings(
+            request.name,
+            embedder=embedder,
+            dim=request.dim,
+            metric=request.metric,
+            precision=request.precision,
+            m=request.m,
+            ef_construction=request.ef_construction,
+            text=request.text,
+            policy=request.policy,
+            layers={**DEFAULT_LAYERS, **request.layers},
+        )
+        command = CreateIndex(
+            context=self.context,
+            index=request.name,
+            new=new,
+            reason=request.reason,
+            idempotency_key=request.idempotency_key,
+            asked=request,
+        )
+        self._submit(command, principal)
+        return self._settings(principal, request.name)
+
+    def configure_index(self, name: str, request: ConfigureIndexRequest, principal: Principal) -> IndexSettings:
+        """Merge a policy and layers into the settings."""
+        self._settings(principal, name)
+        _check_layers(request.layers)
+        policy = {k: v for k, v in msgspec.structs.asdict(request.policy).items() if v is not None}
+        command = ConfigureIndex(
+            context=self.context,
+            index=name,
+            policy=policy,
+            layers=dict(request.layers),
+            reason=request.reason,
+            idempotency_key=request.idempotency_key,
+            asked=request,
+        )
+        self._submit(command, principal)
+        return self._settings(principal, name)
+
+    def drop_index(self, name: str, principal: Principal) -> Receipt:
+        """Drop an index with all it holds."""
+        self._settings(principal, name)
+        return self._submit(DropIndex(context=self.context, index=name), principal)
+
+    def list_indexes(self, principal: Principal) -> list[IndexSettings]:
+        """Those a grant of the caller reaches."""
+        return [s for s in self.engine.indexes() if principal.grants_for(s.name)]
+
+    def get_index(self, name: str, principal: Principal) -> IndexSettings:
+        return self._settings(principal, name)
+
+    def index_stats(self, name: str, principal: Principal) -> EngineStats:
+        """Sizes of the whole index, whatever the caller sees of it; needs a grant for all of it."""
+        self._settings(principal, name)
+        if not any(rule.user is rule.agent is rule.project is None for rule in principal.grants_for(name)):
+            raise Forbidden("the statistics of an index cover all its scopes", field="index")
+        return self.engine.stats(name)
+
+    def _settings(self, principal: Principal, name: str) -> IndexSettings:
+        settings = self.engine.index(check_name(name)) if principal.grants_for(name) else None
+        if settings is None:
+            raise NotFound(f"there is no index {name!r}", field="index")
+        return settings
+
+
+def _check_layers(layers: dict[str, object]) -> None:
+    for name, layer in layers.items():
+        half_life = getattr(layer, "half_life_days", None)
+        if half_life is not None and not 0 < half_life <= 36_500:
+            raise Invalid(
+                f"half_life_days must be above 0 and at most 36500, not {half_life}",
+                field=f"layers.{name}.half_life_days",
+            )
+        decay = getattr(layer, "decay", "exponential")
+        if decay != "exponential":
+            raise Invalid(f"decay must be 'exponential', not {decay!r}", field=f"layers.{name}.decay")
+
+
+_POLICY_CHOICES = {
+    "evidence": ("off", "record", "require"),
+    "agent_writes": ("accept", "propose"),
+    "write": ("open", "gated", "frozen"),
+}
+
+
+def _check_choices(policy: dict[str, str]) -> None:
+    for name, choices in _POLICY_CHOICES.items():
+        if policy[name] not in choices:
+            raise Invalid(
+                f"policy.{name} must be {' or '.join(choices)}, not {policy[name]!r}", field=f"policy.{name}"
+            )

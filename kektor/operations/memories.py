@@ -1,0 +1,224 @@
+"""Memories: saving them and everything that may happen to one."""
+
+from typing import Any
+
+from kektor import clock
+from kektor.engine.gateway import Principal
+from kektor.engine.records import Evidence, Node, Receipt, Scope
+from kektor.errors import Invalid
+from kektor.ingest.conversations import IngestMessages, IngestMessagesRequest, message_drafts
+from kektor.memory import requests as rq
+from kektor.memory.commands.details import Confirm, Reinforce, Update
+from kektor.memory.commands.forget import Erase
+from kektor.memory.commands.lifecycle import Archive, Correct, Evolve, OnOne, Restore, Retract
+from kektor.memory.commands.remember import Remember
+from kektor.memory.drafts import Draft
+from kektor.memory.inputs import claim, end, moment, read_rule, write_scope
+from kektor.memory.limits import LIMITS, check_id, check_metadata, check_tags, check_text
+from kektor.memory.objects import Forgotten, ForgottenNode
+from kektor.operations.base import BaseOperations
+
+__all__ = ["MemoryOperations"]
+
+_VERBS: dict[str, type[OnOne]] = {"retract": Retract, "archive": Archive, "restore": Restore}
+
+
+class MemoryOperations(BaseOperations):
+    """The write half of memory; reading is in `reads`."""
+
+    def remember(self, request: rq.RememberRequest, principal: Principal) -> Receipt:
+        """Save one statement: created, or recognised as a duplicate."""
+        draft = self._draft(request, principal)
+        self._writable_index(principal, request.index)
+        command = Remember(
+            context=self.context,
+            index=request.index,
+            scope=draft.scope,
+            reason=request.reason,
+            idempotency_key=request.idempotency_key,
+            asked=request,
+            drafts=[draft],
+        )
+        return self._submit(command, principal)
+
+    def evolve(self, node_id: str, request: rq.EvolveRequest, principal: Principal) -> Receipt:
+        """The world changed: the text holds from `valid_from` (default now) on, the old version until then."""
+        return self._submit(self._replacement(Evolve, node_id, request), principal)
+
+    def correct(self, node_id: str, request: rq.EvolveRequest, principal: Principal) -> Receipt:
+        """It was never true: the text takes the whole interval, and the old value cannot come back."""
+        return self._submit(self._replacement(Correct, node_id, request), principal)
+
+    def change_state(self, verb: str, node_id: str, request: rq.VerbRequest, principal: Principal) -> Receipt:
+        """`retract`, `archive` or `restore`."""
+        return self._submit(_VERBS[verb](**self._about(node_id, request)), principal)
+
+    def pin(self, node_id: str, request: rq.VerbRequest, principal: Principal, *, pinned: bool) -> Receipt:
+        """A pinned memory does not age out of sight."""
+        return self._submit(Update(**self._about(node_id, request), pinned=pinned), principal)
+
+    def update(self, node_id: str, request: rq.UpdateRequest, principal: Principal) -> Receipt:
+        """Replace tags, metadata, layer or pin; no new version, since the statement is the same."""
+        command = Update(
+            **self._about(node_id, request),
+            tags=None if request.tags is None else check_tags(request.tags),
+            metadata=None if request.metadata is None else check_metadata(request.metadata),
+            layer=None if request.layer is None else _layer(request.layer),
+            pinned=request.pinned,
+        )
+        return self._submit(command, principal)
+
+    def confirm(self, node_id: str, request: rq.ConfirmRequest, principal: Principal) -> Receipt:
+        """It was seen to hold again."""
+        return self._submit(Confirm(**self._about(node_id, request), evidence=request.evidence), principal)
+
+    def reinforce(self, index: str, ids: list[str], scope: rq.ScopeIn | None, principal: Principal) -> Receipt:
+        """Count a use; reading never does."""
+        _check_ids(ids)
+        command = Reinforce(context=self.context, index=index, ids=ids, rule=read_rule(scope), asked=[ids])
+        return self._submit(command, principal)
+
+    def forget(self, request: rq.ForgetRequest, principal: Principal) -> Forgotten:
+        """Archive, retract or erase some ids, all or nothing.
+
+        Erasing takes whole lineages, copies and what rests on them alone. Archiving and retracting take one id a call.
+        """
+        _check_ids(request.ids)
+        if request.mode != "erase":
+            return self._forget_one(request, principal)
+        command = Erase(
+            context=self.context,
+            index=request.index,
+            ids=request.ids,
+            rule=read_rule(request.scope),
+            dry_run=request.dry_run,
+            reason=request.reason,
+            idempotency_key=request.idempotency_key,
+            asked=request,
+        )
+        receipt = self._submit(command, principal)
+        reached = command.reached
+        return Forgotten(
+            [_forgotten(node, "named") for node in reached.matched],
+            [_forgotten(node, "rests on it alone") for node in reached.derived],
+            [_forgotten(node, "copied from it") for node in reached.copies],
+            request.dry_run,
+            None if request.dry_run else receipt,
+        )
+
+    def ingest_messages(self, request: IngestMessagesRequest, principal: Principal) -> Receipt:
+        """Keep a conversation verbatim, one source a message; sending it again changes nothing."""
+        if not request.messages:
+            raise Invalid("messages is empty", field="messages")
+        if len(request.messages) > LIMITS["batch"]:
+            raise Invalid(f"more than {LIMITS['batch']:,} messages in one call", field="messages")
+        check_text(request.session, field="session")
+        if len(request.session.encode()) > LIMITS["id_bytes"]:
+            raise Invalid(f"session is longer than {LIMITS['id_bytes']} bytes", field="session")
+        scope = write_scope(request.scope, principal, request.index)
+        drafts = message_drafts(request, scope, self.context)
+        self._writable_index(principal, request.index)
+        command = IngestMessages(
+            context=self.context,
+            index=request.index,
+            scope=scope,
+            session=request.session,
+            title=request.title,
+            reason=request.reason,
+            idempotency_key=request.idempotency_key,
+            asked=request,
+            drafts=drafts,
+        )
+        return self._submit(command, principal)
+
+    def _draft(self, request: rq.RememberRequest, principal: Principal) -> Draft:
+        tz = request.tz
+        valid_from = moment(request.valid_from, field="valid_from", tz=tz)
+        valid_to = end(request.valid_to, field="valid_to", tz=tz)
+        if valid_from is not None and valid_to is not None and valid_to.at <= valid_from.at:
+            raise Invalid("valid_to lies before valid_from", field="valid_to")
+        return Draft(
+            index=request.index,
+            scope=write_scope(request.scope, principal, request.index),
+            text=check_text(request.text),
+            node_id=clock.new_id() if request.id is None else check_id(request.id),
+            given_id=request.id is not None,
+            metadata=check_metadata(request.metadata),
+            tags=check_tags(request.tags),
+            layer=_layer(request.layer),
+            pinned=request.pinned,
+            session=request.session or "",
+            occurred=moment(request.occurred_at, field="occurred_at", tz=tz),
+            valid_from=valid_from,
+            valid_to=valid_to,
+            claim=claim(request.claim),
+            evidence=tuple(map(_span, request.evidence)),
+        )
+
+    def _replacement(self, kind: type[Evolve | Correct], node_id: str, request: rq.EvolveRequest) -> Evolve | Correct:
+        draft = Draft(
+            index=request.index,
+            scope=Scope(),  # the target's, once it is found
+            text=check_text(request.text),
+            node_id=clock.new_id(),
+            claim=claim(request.claim),
+            checks_duplicates=False,
+        )
+        return kind(
+            **self._about(node_id, request),
+            drafts=[draft],
+            valid_from=moment(request.valid_from, field="valid_from", tz=request.tz),
+        )
+
+    def _about(self, node_id: str, request: Any) -> dict[str, Any]:
+        """The common arguments of a command about one memory."""
+        return {
+            "context": self.context,
+            "index": request.index,
+            "node_id": check_id(node_id),
+            "rule": read_rule(request.scope),
+            "expected_version": getattr(request, "expected_version", None),
+            "reason": request.reason,
+            "idempotency_key": request.idempotency_key,
+            "asked": [node_id, request],
+        }
+
+    def _forget_one(self, request: rq.ForgetRequest, principal: Principal) -> Forgotten:
+        verb = request.mode
+        about = rq.VerbRequest(
+            index=request.index,
+            scope=request.scope,
+            idempotency_key=request.idempotency_key,
+            reason=request.reason,
+        )
+        if len(request.ids) != 1 or request.dry_run:
+            raise Invalid(f"{verb} takes one id a call and no dry_run", field="ids")
+        command = _VERBS[verb](**self._about(request.ids[0], about))
+        receipt = self._submit(command, principal)
+        return Forgotten([_forgotten(command.node, "named")], [], [], False, receipt)
+
+
+def _check_ids(ids: list[str]) -> None:
+    if not ids:
+        raise Invalid("ids is empty: name what to forget", field="ids")
+    if len(ids) > LIMITS["batch"]:
+        raise Invalid(f"more than {LIMITS['batch']:,} ids in one call", field="ids")
+    for number, node_id in enumerate(ids):
+        check_id(node_id, field=f"ids[{number}]")
+
+
+def _layer(layer: str) -> str:
+    if not layer.strip() or len(layer.encode()) > 64:
+        raise Invalid("layer must have 1 to 64 bytes", field="layer")
+    return layer
+
+
+def _span(given: rq.EvidenceIn) -> Evidence:
+    if given.quote is None and (given.start is None or given.end is None):
+        raise Invalid("evidence needs a quote, or start and end", field="evidence")
+    start = -1 if given.start is None else given.start
+    return Evidence(given.source, start, -1 if given.end is None else given.end, given.quote or "")
+
+
+def _forgotten(node: Node, why: str) -> ForgottenNode:
+    return ForgottenNode(node.id, node.kind.value, node.text, why)

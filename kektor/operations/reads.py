@@ -1,0 +1,251 @@
+"""Reading memories: by id, by list, by history, by graph, by question."""
+
+
+from kektor import clock
+from kektor.engine.gateway import Principal
+from kektor.engine.records import IndexSettings, Node, NodeKey
+from kektor.errors import Invalid, NotFound
+from kektor.memory import requests as rq
+from kektor.memory.limits import LIMITS, check_id, check_text
+from kektor.memory.objects import (
+    Edge,
+    Evidence,
+    Memory,
+    MemoryPage,
+    Path,
+    Premise,
+    Recall,
+    Subgraph,
+    SubgraphNode,
+    edge_of,
+    memory_of,
+)
+from kektor.memory.reading import existing_index, find_one, make_view, only_by_id
+from kektor.memory.recall import recall
+from kektor.operations.base import BaseOperations
+
+__all__ = ["ReadOperations"]
+
+_RECALLED = ("memory", "source", "summary", "profile", "artifact")
+
+
+class ReadOperations(BaseOperations):
+    """Every one of these goes through a View and changes nothing."""
+
+    def recall(self, request: rq.RecallRequest, principal: Principal) -> Recall:
+        """Answer a question with at most `k` hits and `budget_tokens` tokens of context."""
+        check_text(request.query, field="query")
+        if not 1 <= request.k <= LIMITS["k"]:
+            raise Invalid(f"k must be 1 to {LIMITS['k']:,}, not {request.k}", field="k")
+        if not 1 <= request.budget_tokens <= 1_000_000:
+            raise Invalid(f"budget_tokens must be 1 to 1,000,000, not {request.budget_tokens}", field="budget_tokens")
+        view = make_view(
+            self.engine,
+            principal,
+            request.index,
+            scope=request.scope,
+            filter=request.filter,
+            include=request.include,
+            kinds=_RECALLED if request.kinds is None else request.kinds,
+            layers=request.layers,
+            tags=request.tags,
+            as_of=request.as_of,
+            known_at=request.known_at,
+            now=request.now,
+            tz=request.tz,
+        )
+        settings = existing_index(self.engine, request.index)
+        if settings is None:
+            return Recall("empty", [], "", 0, [], [], [], Premise(), False, clock.new_id())
+        return recall(
+            self.context,
+            settings,
+            view,
+            query=request.query,
+            k=request.k,
+            budget_tokens=request.budget_tokens,
+            history=request.history,
+            mode=request.mode,
+            explain=request.explain,
+        )
+
+    def get(
+        self,
+        index: str,
+        node_id: str,
+        principal: Principal,
+        *,
+        scope: rq.ScopeIn | None = None,
+        resolve: str | None = None,
+    ) -> Memory:
+        """That version exactly, whatever its state; `resolve="head"` its newest successor."""
+        settings, node = self._named(index, node_id, principal, scope)
+        if resolve not in (None, "head"):
+            raise Invalid(f"resolve must be 'head', not {resolve!r}", field="resolve")
+        if resolve == "head":
+            view = only_by_id(self.engine, principal, index, scope=scope)
+            node = self.engine.versions(view, node.scope, node.lineage)[-1]
+        return memory_of(node, settings, now=clock.now())
+
+    def vector_of(
+        self, index: str, node_id: str, principal: Principal, *, scope: rq.ScopeIn | None = None
+    ) -> list[float] | None:
+        """The stored vector of a node, or None when it has none."""
+        _, node = self._named(index, node_id, principal, scope)
+        view = only_by_id(self.engine, principal, index, scope=scope)
+        vector = self.engine.vectors(view, [NodeKey(node.scope, node.id)])[0]
+        return None if vector is None else vector.tolist()
+
+    def history(
+        self, index: str, node_id: str, principal: Principal, *, scope: rq.ScopeIn | None = None
+    ) -> list[Memory]:
+        """Every version of the lineage, oldest first."""
+        settings, node = self._named(index, node_id, principal, scope)
+        view = only_by_id(self.engine, principal, index, scope=scope)
+        now = clock.now()
+        return [memory_of(n, settings, now=now) for n in self.engine.versions(view, node.scope, node.lineage)]
+
+    def evidence(
+        self, index: str, node_id: str, principal: Principal, *, scope: rq.ScopeIn | None = None
+    ) -> list[Evidence]:
+        """The spans a memory rests on, of sources the caller sees."""
+        settings, node = self._named(index, node_id, principal, scope)
+        view = only_by_id(self.engine, principal, index, scope=scope)
+        memory = memory_of(node, settings, now=clock.now())
+        return [span for span in memory.evidence if self.engine.find(view, span.source)]
+
+    def list(self, request: rq.ListRequest, principal: Principal) -> MemoryPage:
+        """Memories in the order they were recorded, a page at a time."""
+        if not 1 <= request.limit <= LIMITS["k"]:
+            raise Invalid(f"limit must be 1 to {LIMITS['k']:,}, not {request.limit}", field="limit")
+        view = make_view(
+            self.engine,
+            principal,
+            request.index,
+            scope=request.scope,
+            filter=request.filter,
+            include=request.include,
+            kinds=["memory"] if request.kinds is None else request.kinds,
+            as_of=request.as_of,
+            known_at=request.known_at,
+            tz=request.tz,
+        )
+        settings = existing_index(self.engine, request.index)
+        if settings is None:
+            return MemoryPage([], None)
+        page = self.engine.list(view, limit=request.limit, cursor=request.cursor)
+        items = [memory_of(node, settings, now=view.now, known_at=view.known_at) for node in page.nodes]
+        return MemoryPage(items, page.cursor)
+
+    def count(self, request: rq.ListRequest, principal: Principal) -> int:
+        """How many a list would give in all."""
+        view = make_view(
+            self.engine,
+            principal,
+            request.index,
+            scope=request.scope,
+            filter=request.filter,
+            include=request.include,
+            kinds=["memory"] if request.kinds is None else request.kinds,
+            as_of=request.as_of,
+            known_at=request.known_at,
+            tz=request.tz,
+        )
+        return 0 if existing_index(self.engine, request.index) is None else self.engine.count(view)
+
+    def edges(self, index: str, node_id: str, request: rq.EdgesRequest, principal: Principal) -> list[Edge]:
+        """Edges at a node whose other end the caller sees."""
+        view = make_view(
+            self.engine,
+            principal,
+            index,
+            scope=request.scope,
+            as_of=request.as_of,
+            known_at=request.known_at,
+            tz=request.tz,
+        )
+        self._must_exist(index)
+        node = find_one(self.engine, view, check_id(node_id))
+        found = self.engine.edges(
+            view, NodeKey(node.scope, node.id), direction=request.direction, rel=request.rel
+        )
+        return [edge_of(edge) for edge in found]
+
+    def traverse(self, index: str, request: rq.TraverseRequest, principal: Principal) -> Subgraph:
+        """What a walk from a root reaches; a node the caller does not see is not walked through."""
+        _check_walk(request.depth, request.limit)
+        view = make_view(
+            self.engine,
+            principal,
+            index,
+            scope=request.scope,
+            as_of=request.as_of,
+            known_at=request.known_at,
+            filter=request.filter,
+            tz=request.tz,
+        )
+        settings = self._must_exist(index)
+        root = find_one(self.engine, view, check_id(request.root, field="root"))
+        found = self.engine.traverse(
+            view,
+            NodeKey(root.scope, root.id),
+            rels=request.rels,
+            depth=request.depth,
+            direction=request.direction,
+            limit=request.limit,
+        )
+        nodes = [
+            SubgraphNode(memory_of(node, settings, now=view.now, known_at=view.known_at), depth)
+            for node, depth in found.nodes
+        ]
+        return Subgraph(nodes, [edge_of(edge) for edge in found.edges], found.truncated)
+
+    def path(self, index: str, request: rq.PathRequest, principal: Principal) -> Path:
+        """A path with the fewest hops between two nodes, over nodes the caller sees."""
+        _check_walk(request.max_depth, 1)
+        view = make_view(
+            self.engine,
+            principal,
+            index,
+            scope=request.scope,
+            as_of=request.as_of,
+            known_at=request.known_at,
+            tz=request.tz,
+        )
+        settings = self._must_exist(index)
+        ends = [
+            find_one(self.engine, view, check_id(node_id, field=field))
+            for field, node_id in (("src", request.src), ("dst", request.dst))
+        ]
+        keys = [NodeKey(node.scope, node.id) for node in ends]
+        found = self.engine.path(view, *keys, rels=request.rels, max_depth=request.max_depth)
+        if found is None:
+            return Path([], [])
+        return Path(
+            [memory_of(node, settings, now=view.now, known_at=view.known_at) for node in found.nodes],
+            [edge_of(edge) for edge in found.edges],
+        )
+
+    def _named(
+        self, index: str, node_id: str, principal: Principal, scope: rq.ScopeIn | None
+    ) -> tuple[IndexSettings, Node]:
+        view = only_by_id(self.engine, principal, index, scope=scope)
+        settings = existing_index(self.engine, index)
+        if settings is None:
+            raise NotFound(f"there is no {node_id!r} in index {index!r}", field="id")
+        return settings, find_one(self.engine, view, check_id(node_id))
+
+    def _must_exist(self, index: str) -> IndexSettings:
+        settings = self.engine.index(index)
+        if settings is None:
+            raise NotFound(f"there is no index {index!r}", field="index")
+        return settings
+
+
+def _check_walk(depth: int, limit: int) -> None:
+    if not 1 <= depth <= 32:
+        raise Invalid(f"depth must be 1 to 32, not {depth}", field="depth")
+    if not 1 <= limit <= 100_000:
+        raise Invalid(f"limit must be 1 to 100,000, not {limit}", field="limit")
+
+
