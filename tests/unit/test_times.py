@@ -136,6 +136,7 @@ def test_python_times_are_taken_as_they_are() -> None:
         ("0000", "does not exist"),
         ("2026-01-01T24:00:00Z", "does not exist"),
         ("2026-01-01T23:60:00Z", "does not exist"),
+        ("2026-01-01T23:59:61Z", "does not exist"),
         ("2016-12-31T23:59:60Z", "leap second"),
         ("2026-01-01T00:00:00+24:00", "impossible offset"),
         ("2026-01-01T00:00:00+01:60", "impossible offset"),
