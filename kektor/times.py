@@ -249,14 +249,14 @@ def _from_text(words: str, local: tzinfo, field: str) -> Extent:
         return _from_date(int(form["year"]), month, day_of_month, words, local, field)
     if form["second"] == "60":
         raise _invalid(field, f"{_shown(words)} is a leap second, which no clock here has; use second 59")
+    if int(form["second"] or 0) > 59:
+        raise _invalid(field, f"{_shown(words)} does not exist: a minute has seconds 00 to 59")
     fraction = (form["fraction"] or "").rstrip("0")
     if len(fraction) > 6:
         raise _invalid(field, f"{_shown(words)} is finer than a microsecond; give at most six decimal places")
     year, month, day_of_month, hour, minute, second = (int(form[part] or 0) for part in _CLOCK)
-    try:
-        clock = datetime(year, month, day_of_month, hour, minute, second, int(fraction.ljust(6, "0")))
-    except ValueError as error:
-        raise _invalid(field, f"{_shown(words)} does not exist: {error}") from None
+    _refuse_impossible(words, field, year, month, day_of_month, hour, minute)
+    clock = datetime(year, month, day_of_month, hour, minute, second, int(fraction.ljust(6, "0")))
     start = _named(_instant(clock, _offset(form["offset"], local, words, field), field), field, words)
     return Extent(start, start + 1, "instant", words)
 
@@ -264,10 +264,9 @@ def _from_text(words: str, local: tzinfo, field: str) -> Extent:
 def _from_date(
     year: int, month: int | None, day_of_month: int | None, words: str, local: tzinfo, field: str
 ) -> Extent:
-    try:
-        first = date(year, 1 if month is None else month, 1 if day_of_month is None else day_of_month)
-    except ValueError as error:
-        raise _invalid(field, f"{_shown(words)} does not exist: {error}") from None
+    first_month, first_day = 1 if month is None else month, 1 if day_of_month is None else day_of_month
+    _refuse_impossible(words, field, year, first_month, first_day)
+    first = date(year, first_month, first_day)
     precision: Precision
     if month is None:
         precision, days = "year", 366 if calendar.isleap(year) else 365
@@ -280,6 +279,24 @@ def _from_date(
     if end <= start:  # Samoa had no 30 December 2011
         raise _invalid(field, f"{_shown(words)} does not exist in {local}: its clocks skipped that day")
     return Extent(start, end, precision, words)
+
+
+def _refuse_impossible(
+    words: str, field: str, year: int, month: int, day_of_month: int, hour: int = 0, minute: int = 0
+) -> None:
+    if year == 0:
+        flaw = "years begin with 0001"
+    elif not 1 <= month <= 12:
+        flaw = "a year has months 01 to 12"
+    elif not 1 <= day_of_month <= (days := calendar.monthrange(year, month)[1]):
+        flaw = f"{year:04}-{month:02} has days 01 to {days}"
+    elif hour > 23:
+        flaw = "a day has hours 00 to 23"
+    elif minute > 59:
+        flaw = "an hour has minutes 00 to 59"
+    else:
+        return
+    raise _invalid(field, f"{_shown(words)} does not exist: {flaw}")
 
 
 def _midnight(ordinal: int, local: tzinfo) -> int:

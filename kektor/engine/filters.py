@@ -339,10 +339,9 @@ def check_bare(expression: Filter, known_keys: Collection[str]) -> None:
     if unknown is None:
         return
     near = nearest_name(unknown, known_keys)
-    hint = f"did you mean {near}? M" if near else "m"
+    hint = f"; did you mean {near}?" if near else ""
     raise Invalid(
-        f"filter: no memory field and no stored metadata key is called {unknown!r}; {hint}"
-        f"etadata.{_segment(unknown)} names a key that nothing stores yet",
+        f"filter: no memory field and no stored metadata key is called {unknown!r}{hint}",
         field="filter",
         details={"name": unknown, "nearest": near},
     )

@@ -22,7 +22,7 @@ def parse_filter(
     instant of `'now'` and lies in the day of `'today'`. None stands for no filter; a `Filter` is given back
     as it is.
 
-    Raises `Invalid` with field `filter`, whose details hold the `position` (of the first character: 1) or, for
+    Raises `Invalid` with field `filter`, whose details hold the `position` (of the first character: 1) or, in
     JSON, the `path`, and after a syntax error what was `expected`; `TooLarge` past the limits of
     `kektor.query.syntax`.
 

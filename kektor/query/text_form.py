@@ -1,5 +1,6 @@
 """The text form of a filter: `tags CONTAINS 'crm' AND NOT metadata.stage IN ('draft', 'old')`."""
 
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
@@ -22,9 +23,21 @@ from kektor.query.syntax import (
 __all__ = ["read"]
 
 
-@lru_cache(maxsize=256)
 def read(source: str) -> Tree:
     """The tree of a filter in text; `Invalid` gives the character, what is there and what was expected."""
+    return _remembered(source) if len(source) <= _REMEMBERED_LENGTH else _read(source)
+
+
+# The same few filters come again and again; long ones are not kept, so that what this holds stays small.
+_REMEMBERED_LENGTH: Final = 1_000
+
+
+@lru_cache(maxsize=512)
+def _remembered(source: str) -> Tree:
+    return _read(source)
+
+
+def _read(source: str) -> Tree:
     if len(source) > MAX_CHARACTERS:
         raise too_large("characters", MAX_CHARACTERS)
     if not source.strip():
@@ -161,7 +174,7 @@ def _explained(source: str, error: lark.UnexpectedInput) -> Invalid:
     token = error.token if isinstance(error, lark.UnexpectedToken) else None
     at_end = token is not None and token.type == "$END"
     offset = len(source) if at_end else error.pos_in_stream or 0
-    expected = _expected(source[:offset])
+    expected = _expected(source, offset)
     place = Place(position=offset + 1)
     if at_end:
         return place.invalid(f"it ends where {_either(expected)} should follow", expected=expected)
@@ -173,10 +186,14 @@ def _explained(source: str, error: lark.UnexpectedInput) -> Invalid:
     return place.invalid(f"found {shown!r}, expected {_either(expected)}{hint}", expected=expected)
 
 
-def _expected(before: str) -> list[str]:
-    """What the grammar takes after this beginning, in words."""
-    parsing: Any = _parser().parse_interactive(before)
-    parsing.exhaust_lexer()
+def _expected(source: str, offset: int) -> list[str]:
+    """What the grammar takes at this place, in words."""
+    parsing: Any = _parser().parse_interactive(source)
+    with suppress(lark.UnexpectedInput):
+        for token in parsing.lexer_thread.lex(parsing.parser_state):
+            if token.start_pos >= offset:
+                break
+            parsing.feed_token(token)
     accepted = set(parsing.accepts())
     words = []
     for terminals, word in _WORDS:
