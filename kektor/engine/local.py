@@ -338,6 +338,10 @@ class LocalEngine:
         points = self._store.checkpoints
         return [f"checkpoints/{name}/{file}" for name in points.names() for file in points.damaged_files(name)]
 
+    def secret(self, name: str) -> bytes:
+        """A key of this database that no door shows."""
+        return clock.random_bytes(32) if self._store is None else self._store.secret(name, fresh=self.lsn == 0)
+
     @property
     def folder(self) -> Path | None:
         return None if self._store is None else self._store.folder

@@ -7,9 +7,10 @@ from typing import Literal, NamedTuple
 
 from kektor_native import Damage, Frame, Log, scan_log
 
+from kektor import clock
 from kektor.errors import Corrupt, Invalid, Unavailable
 from kektor.storage.checkpoint import Checkpoints, Frozen, Manifest
-from kektor.storage.disk import make_folder
+from kektor.storage.disk import make_folder, replace_file
 from kektor.storage.lock import DirectoryLock
 from kektor.storage.structure import FrozenChunk, Structure
 
@@ -67,6 +68,23 @@ class Store:
             self._lock.release()
             raise
         self._log: Log | None = None
+
+    def secret(self, name: str, *, fresh: bool) -> bytes:
+        """32 random bytes of this database, readable by its owner only; made once, while it is `fresh`."""
+        path = self.folder / "keys" / name
+        if fresh and not path.exists():
+            replace_file(path, clock.random_bytes(32))
+        try:
+            secret = path.read_bytes()
+        except FileNotFoundError:
+            secret = b""
+        if len(secret) != 32:
+            raise Corrupt(
+                f"{path} is missing or damaged: what was rejected could not be recognised without it. "
+                "Restore it from a backup.",
+                details={"path": str(path)},
+            )
+        return secret
 
     def manifests(self) -> Iterator[tuple[str, Manifest]]:
         """Checkpoints that look whole, newest first; damaged ones become findings."""

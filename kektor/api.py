@@ -1,0 +1,168 @@
+"""Composes the layers: what `kektor.open` returns."""
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from kektor import models
+from kektor.contract import convert
+from kektor.engine.gateway import Gateway, Grant, Principal
+from kektor.engine.local import LocalEngine
+from kektor.engine.records import Actor, IndexSettings
+from kektor.engine.view import ScopeRule
+from kektor.errors import NotFound
+from kektor.handles import IndexHandle, MemoryHandle
+from kektor.memory.context import MemoryContext
+from kektor.memory.inputs import read_rule
+from kektor.memory.policies import write_policies
+from kektor.memory.requests import CreateIndexRequest, ScopeIn
+from kektor.models import Embedder
+from kektor.operations import Operations
+from kektor.storage.store import Durability
+from kektor.text import Digester
+
+__all__ = ["Database", "open"]
+
+ALL_RIGHTS = frozenset({"read", "write", "review", "admin"})
+
+
+def open(  # noqa: A001 - read as kektor.open
+    path: str | os.PathLike[str],
+    *,
+    actor: Actor | None = None,
+    embedder: str | Embedder | Callable[[list[str]], Any] | None = None,
+    sync: str = "always",
+) -> "Database":
+    """Open a data directory, creating it when it is not there; `":memory:"` keeps nothing.
+
+    `actor` is who the embedded handles act as (default: a service). `embedder` is what new indexes embed with
+    (default: the bundled model; see docs/models.md). `sync` says when a write is acknowledged: `always` (after its
+    fdatasync), `interval:<ms>` or `off`.
+
+    Raises Locked when another process owns the directory, Corrupt when nothing in it can be trusted.
+
+    >>> db = kektor.open("./data")          # doctest: +SKIP
+    >>> mem = db.memory(user="alice")       # doctest: +SKIP
+    """
+    folder = None if os.fspath(path) == ":memory:" else Path(path).expanduser()
+    engine = LocalEngine(folder, durability=Durability.parse(sync))
+    try:
+        return Database(engine, actor=actor or Actor(), embedder=embedder)
+    except BaseException:
+        engine.close()
+        raise
+
+
+class Database:
+    """One open data directory. Thread-safe; close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        engine: LocalEngine,
+        *,
+        actor: Actor,
+        embedder: str | Embedder | Callable[[list[str]], Any] | None,
+    ) -> None:
+        self.engine = engine
+        self.actor = actor
+        self._models = _Models(embedder)
+        context = MemoryContext(
+            engine,
+            digester=Digester(engine.secret("digest.key")),
+            tokenizer=models.default_tokenizer(),
+            embedder_of=self._models.get,
+        )
+        self.gateway = Gateway(engine, write_policies(context))
+        self.operations = Operations(
+            engine,
+            self.gateway,
+            context,
+            resolve_embedder=self._models.get,
+            default_embedder=self._models.default,
+        )
+
+    def principal(self, index: str | None = None, rule: ScopeRule = ScopeRule()) -> Principal:
+        """Who a handle acts as: this database's actor, confined to a scope."""
+        return Principal(self.actor, ALL_RIGHTS, (Grant(index, rule),))
+
+    def memory(
+        self,
+        index: str = "default",
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        project: str | None = None,
+    ) -> MemoryHandle:
+        """Memories of an index, seen and written as one user, agent or project; without any, as the operator.
+
+        The index is made with the default embedder at its first write.
+        """
+        rule = read_rule(ScopeIn(user=user, agent=agent, project=project))
+        return MemoryHandle(self.operations, self.principal(index, rule), index)
+
+    def create_index(self, name: str, **settings: Any) -> IndexHandle:
+        """Make an index. `dim`, `metric` (cosine, l2, dot), `precision`, `m`, `ef_construction`, `embedder`, `text`,
+        `policy`, `layers`; Conflict when it exists."""
+        model = settings.get("embedder")
+        if model is not None and not isinstance(model, str):
+            settings["embedder"] = self._models.add(model)
+        self.operations.create_index(convert(CreateIndexRequest, {"name": name, **settings}), self.principal())
+        return self.index(name)
+
+    def index(self, name: str) -> IndexHandle:
+        """An index that exists; NotFound otherwise."""
+        if self.engine.index(name) is None:
+            raise NotFound(f"there is no index {name!r}", field="index")
+        return IndexHandle(self.operations, self.principal(name), name)
+
+    def indexes(self) -> list[IndexSettings]:
+        """The settings of every index."""
+        return self.operations.list_indexes(self.principal())
+
+    def drop_index(self, name: str) -> None:
+        """Drop an index with all it holds."""
+        self.operations.drop_index(name, self.principal())
+
+    def checkpoint(self) -> int:
+        """Write a checkpoint of everything committed; returns its log sequence number."""
+        return self.engine.checkpoint()
+
+    def close(self) -> None:
+        """Checkpoint what is new and give the directory up; safe to call twice."""
+        self.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class _Models:
+    """The embedders of one database, by the name an index keeps."""
+
+    def __init__(self, default: str | Embedder | Callable[[list[str]], Any] | None) -> None:
+        self._given: dict[str, Embedder] = {}
+        self._lock = threading.Lock()
+        self.default = default if isinstance(default, str) else "default"
+        if default is not None and not isinstance(default, str):
+            self.default = self.add(default)
+
+    def add(self, model: Any) -> str:
+        embedder = models.resolve(model)
+        with self._lock:
+            self._given[embedder.name] = embedder
+        return embedder.name
+
+    def get(self, name: str) -> Embedder:
+        with self._lock:
+            known = self._given.get(name)
+        if known is not None:
+            return known
+        embedder = models.resolve(name)
+        with self._lock:
+            return self._given.setdefault(name, embedder)
+
+

@@ -1,0 +1,308 @@
+"""What embedded callers hold: a scoped view of memories, and a raw index."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kektor.contract import convert
+from kektor.engine.gateway import Principal
+from kektor.engine.port import EngineStats
+from kektor.engine.records import IndexSettings, NodeKey, Receipt
+from kektor.errors import Invalid
+from kektor.ingest import IngestMessagesRequest
+from kektor.memory import requests as rq
+from kektor.memory.objects import Edge, Evidence, Forgotten, Hit, Memory, MemoryPage, Path, Recall, Subgraph, memory_of
+from kektor.memory.reading import only_by_id
+from kektor.operations import Operations
+
+__all__ = ["IndexHandle", "MemoryHandle"]
+
+Time = str | int | float | datetime | date
+Filter = str | Mapping[str, Any]
+
+
+class MemoryHandle:
+    """Memories of one index in one scope, which acts as its grant. Thread-safe.
+
+    Times are RFC 3339 text, partial dates (`2026-06`), epoch seconds, `datetime` or `date`. Every method raises a
+    subclass of `kektor.KektorError`; a call that raises has changed nothing.
+    """
+
+    def __init__(self, operations: Operations, principal: Principal, index: str) -> None:
+        self._operations = operations
+        self._principal = principal
+        self._index = index
+
+    def remember(self, text: str, **fields: Any) -> Receipt:
+        """Save a statement. Fields: `id, tags, layer, session, metadata, pinned, claim, evidence, occurred_at,
+        valid_from, valid_to, idempotency_key, reason, tz`.
+
+        `outcome` is `created`, `duplicate` (then `of` names the one there is) or `proposed`; Blocked when the
+        statement was rejected or erased before.
+
+        >>> mem.remember("Dana owns the Henderson account", tags=["crm"]).outcome
+        'created'
+        """
+        return self._operations.remember(self._request(rq.RememberRequest, text=text, **fields), self._principal)
+
+    def recall(self, query: str, **fields: Any) -> Recall:
+        """Answer a question. Fields: `k, budget_tokens, filter, layers, tags, kinds, as_of, known_at, include,
+        history, mode, explain, now, tz`.
+
+        >>> mem.recall("who owns Henderson?", k=3).hits[0].memory.text
+        'Dana owns the Henderson account'
+        """
+        return self._operations.recall(self._request(rq.RecallRequest, query=query, **fields), self._principal)
+
+    def get(self, id: str, *, resolve: str | None = None) -> Memory:
+        """That version exactly, whatever its state; `resolve="head"` its newest successor."""
+        return self._operations.get(self._index, id, self._principal, resolve=resolve)
+
+    def list(self, **fields: Any) -> MemoryPage:
+        """A page of memories as recorded. Fields: `filter, include, kinds, limit, cursor, as_of, known_at`."""
+        return self._operations.list(self._request(rq.ListRequest, **fields), self._principal)
+
+    def count(self, **fields: Any) -> int:
+        """How many `list` would give in all."""
+        return self._operations.count(self._request(rq.ListRequest, **fields), self._principal)
+
+    def history(self, id: str) -> list[Memory]:
+        """Every version of the lineage, oldest first."""
+        return self._operations.history(self._index, id, self._principal)
+
+    def evidence(self, id: str) -> list[Evidence]:
+        """The spans a memory rests on."""
+        return self._operations.evidence(self._index, id, self._principal)
+
+    def evolve(self, id: str, text: str, **fields: Any) -> Receipt:
+        """The world changed: `text` holds from `valid_from` (default now) on. Also `claim, reason,
+        expected_version, idempotency_key, tz`."""
+        return self._operations.evolve(id, self._request(rq.EvolveRequest, text=text, **fields), self._principal)
+
+    def correct(self, id: str, text: str, **fields: Any) -> Receipt:
+        """It was never true: `text` takes its whole interval and the old value cannot come back."""
+        return self._operations.correct(id, self._request(rq.EvolveRequest, text=text, **fields), self._principal)
+
+    def retract(self, id: str, **fields: Any) -> Receipt:
+        """It was never true and nothing replaces it: rejected by value."""
+        return self._verb("retract", id, fields)
+
+    def archive(self, id: str, **fields: Any) -> Receipt:
+        """Out of sight; `restore` brings it back."""
+        return self._verb("archive", id, fields)
+
+    def restore(self, id: str, **fields: Any) -> Receipt:
+        return self._verb("restore", id, fields)
+
+    def pin(self, id: str, **fields: Any) -> Receipt:
+        return self._operations.pin(id, self._request(rq.VerbRequest, **fields), self._principal, pinned=True)
+
+    def unpin(self, id: str, **fields: Any) -> Receipt:
+        return self._operations.pin(id, self._request(rq.VerbRequest, **fields), self._principal, pinned=False)
+
+    def update(self, id: str, **fields: Any) -> Receipt:
+        """Replace `tags`, `metadata`, `layer` or `pinned`; the statement and its version stay."""
+        return self._operations.update(id, self._request(rq.UpdateRequest, **fields), self._principal)
+
+    def confirm(self, id: str, *, evidence: str | None = None, **fields: Any) -> Receipt:
+        """It was seen to hold again, by a source said since."""
+        request = self._request(rq.ConfirmRequest, evidence=evidence, **fields)
+        return self._operations.confirm(id, request, self._principal)
+
+    def reinforce(self, ids: Sequence[str]) -> Receipt:
+        """Count a use of some memories; reading never does."""
+        return self._operations.reinforce(self._index, list(ids), None, self._principal)
+
+    def forget(self, *, ids: Sequence[str], **fields: Any) -> Forgotten:
+        """Forget some ids: `mode` is `retract` (default), `archive` or `erase`; `dry_run` shows what erasing takes."""
+        return self._operations.forget(self._request(rq.ForgetRequest, ids=list(ids), **fields), self._principal)
+
+    def ingest_messages(self, messages: Sequence[Mapping[str, Any]], *, session: str, **fields: Any) -> Receipt:
+        """Keep a conversation verbatim: `[{"role", "content", "at"?, "speaker"?, "id"?, "metadata"?}]`.
+
+        `ids` of the receipt are in the order sent. Sending a conversation again changes nothing.
+        """
+        listed = [_plain(message) for message in messages]
+        request = self._request(IngestMessagesRequest, messages=listed, session=session, **fields)
+        return self._operations.ingest_messages(request, self._principal)
+
+    def link(self, src: str, rel: str, dst: str, **fields: Any) -> Receipt:
+        """Join two nodes. Fields: `weight, props, valid_from, valid_to`."""
+        edge = _plain({"src": src, "rel": rel, "dst": dst, **fields})
+        request = convert(rq.LinkRequest, {"edges": [edge]})
+        return self._operations.link(self._index, request, self._principal)
+
+    def unlink(self, src: str, rel: str, dst: str) -> Receipt:
+        """End an edge; `known_at` still shows it."""
+        request = convert(rq.UnlinkRequest, {"src": src, "rel": rel, "dst": dst})
+        return self._operations.unlink(self._index, request, self._principal)
+
+    def edges(self, id: str, **fields: Any) -> list[Edge]:
+        """Edges at a node. Fields: `direction` (out, in, both), `rel, as_of, known_at`."""
+        request = convert(rq.EdgesRequest, _plain(fields))
+        return self._operations.edges(self._index, id, request, self._principal)
+
+    def traverse(self, root: str, **fields: Any) -> Subgraph:
+        """What a walk reaches. Fields: `rels, depth, direction, filter, as_of, known_at, limit`."""
+        request = convert(rq.TraverseRequest, _plain({"root": root, **fields}))
+        return self._operations.traverse(self._index, request, self._principal)
+
+    def path(self, src: str, dst: str, **fields: Any) -> Path:
+        """A path with the fewest hops. Fields: `rels, max_depth, as_of, known_at`."""
+        request = convert(rq.PathRequest, _plain({"src": src, "dst": dst, **fields}))
+        return self._operations.path(self._index, request, self._principal)
+
+    def _verb(self, verb: str, node_id: str, fields: Mapping[str, Any]) -> Receipt:
+        request = self._request(rq.VerbRequest, **fields)
+        return self._operations.change_state(verb, node_id, request, self._principal)
+
+    def _request(self, kind: type[Any], **fields: Any) -> Any:
+        if "index" in fields:
+            raise Invalid("this handle is of one index: open another with db.memory(index)", field="index")
+        return convert(kind, {"index": self._index, **_plain(fields)})
+
+
+class IndexHandle:
+    """The raw plane of one index: ids, vectors, texts, metadata; replaced in place, unversioned. Thread-safe."""
+
+    def __init__(self, operations: Operations, principal: Principal, name: str) -> None:
+        self._operations = operations
+        self._principal = principal
+        self.name = name
+
+    @property
+    def settings(self) -> IndexSettings:
+        return self._operations.get_index(self.name, self._principal)
+
+    def upsert(
+        self,
+        ids: Sequence[str],
+        vectors: ArrayLike | None = None,
+        texts: Sequence[str] | None = None,
+        metadata: Sequence[Mapping[str, Any]] | None = None,
+        tags: Sequence[Sequence[str]] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Receipt:
+        """Store nodes, all or nothing; each part has one entry an id. `vectors` is (n, dim).
+
+        Texts without vectors are embedded when the index has an embedder.
+        """
+        array = None if vectors is None else self._matrix(vectors)
+        for name, part in (("vectors", array), ("texts", texts), ("metadata", metadata), ("tags", tags)):
+            if part is not None and len(part) != len(ids):
+                raise Invalid(f"{name} has {len(part)} entries for {len(ids)} ids", field=name)
+        nodes = [
+            {
+                "id": node_id,
+                "text": None if texts is None else texts[at],
+                "metadata": {} if metadata is None else dict(metadata[at]),
+                "tags": [] if tags is None else list(tags[at]),
+            }
+            for at, node_id in enumerate(ids)
+        ]
+        request = convert(rq.UpsertRequest, {"nodes": nodes, "idempotency_key": idempotency_key})
+        return self._operations.upsert(self.name, request, self._principal, vectors=array)
+
+    def delete(self, ids: Sequence[str], *, missing_ok: bool = False) -> Receipt:
+        """Remove nodes and free their ids, all or nothing."""
+        return self._operations.delete_nodes(self.name, list(ids), self._principal, missing_ok=missing_ok)
+
+    def get(self, ids: Sequence[str]) -> list[Memory | None]:
+        """The nodes of some ids, None where there is none."""
+        engine = self._operations.engine
+        view = only_by_id(engine, self._principal, self.name, scope=None)
+        settings = self.settings
+        found = (engine.find(view, node_id) for node_id in ids)
+        return [memory_of(nodes[0], settings, now=view.now) if nodes else None for nodes in found]
+
+    def vectors(self, ids: Sequence[str]) -> list[NDArray[np.float32] | None]:
+        """The stored vectors of some ids, exactly as given, None where there is none."""
+        engine = self._operations.engine
+        view = only_by_id(engine, self._principal, self.name, scope=None)
+        keys = [NodeKey(nodes[0].scope, i) if (nodes := engine.find(view, i)) else None for i in ids]
+        known = iter(engine.vectors(view, [key for key in keys if key is not None]))
+        return [None if key is None else next(known) for key in keys]
+
+    def count(self, filter: Filter | None = None) -> int:
+        request = convert(rq.ListRequest, {"index": self.name, "filter": filter})
+        return self._operations.count(request, self._principal)
+
+    def search(
+        self, vector: ArrayLike | None = None, text: str | None = None, **fields: Any
+    ) -> list[Hit]:
+        """The k best by vector, by text, or by both. Fields: `k, ef, filter, alpha, include, kinds`."""
+        query = None if vector is None else self._row(vector)
+        request = convert(rq.SearchRequest, _plain({"text": text, "with_memories": True, **fields}))
+        hits = self._operations.search(self.name, request, self._principal, vector=query)
+        return [
+            Hit(hit.memory, hit.score, hit.scores, list(hit.scores)) for hit in hits if hit.memory is not None
+        ]
+
+    def search_batch(
+        self,
+        vectors: ArrayLike,
+        k: int = 10,
+        ef: int | None = None,
+        filter: Filter | None = None,
+        threads: int | None = None,
+    ) -> tuple[NDArray[np.str_], NDArray[np.float32]]:
+        """Ids (n, k) and exact scores (n, k) of the k best for every row of (n, dim) queries.
+
+        Where fewer than k exist the id is "" and the score NaN.
+        """
+        plain = None if filter is None else filter if isinstance(filter, str) else dict(filter)
+        ids, scores = self._operations.search_batch(
+            self.name, self._matrix(vectors), self._principal, k=k, ef=ef, filter=plain, threads=threads
+        )
+        table = np.full(scores.shape, "", dtype=f"<U{max((len(i) for row in ids for i in row), default=1)}")
+        for at, row in enumerate(ids):
+            table[at, : len(row)] = row
+        return table, scores
+
+    def stats(self) -> EngineStats:
+        return self._operations.index_stats(self.name, self._principal)
+
+    def __iter__(self) -> Iterator[Memory]:
+        """Every node, in the order recorded."""
+        cursor: str | None = None
+        while True:
+            request = rq.ListRequest(index=self.name, limit=1000, cursor=cursor)
+            page = self._operations.list(request, self._principal)
+            yield from page.items
+            if (cursor := page.next_cursor) is None:
+                return
+
+    def _matrix(self, vectors: ArrayLike) -> NDArray[np.float32]:
+        array = _floats(vectors, "vectors")
+        if array.ndim != 2 or array.shape[1] != self.settings.dim:
+            raise Invalid(
+                f"vectors has shape {array.shape}; index {self.name!r} takes (n, {self.settings.dim})",
+                field="vectors",
+            )
+        return array
+
+    def _row(self, vector: ArrayLike) -> NDArray[np.float32]:
+        return _floats(vector, "vector")
+
+
+def _floats(values: ArrayLike, field: str) -> NDArray[np.float32]:
+    try:
+        return np.ascontiguousarray(values, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"{field} is no array of numbers: {error}", field=field) from error
+
+
+def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Python's own times as the text every door takes; other sequences and mappings as lists and dicts."""
+    return {name: _plain_value(value) for name, value in fields.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, tuple | set | frozenset):
+        return list(value)
+    return value
