@@ -164,5 +164,3 @@ class _Models:
         embedder = models.resolve(name)
         with self._lock:
             return self._given.setdefault(name, embedder)
-
-

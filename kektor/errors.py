@@ -34,9 +34,7 @@ class KektorError(Exception):
 
     code: ClassVar[str] = "internal"
 
-    def __init__(
-        self, message: str, *, field: str | None = None, details: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, message: str, *, field: str | None = None, details: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.field = field

@@ -14,7 +14,18 @@ from kektor.engine.records import IndexSettings, NodeKey, Receipt
 from kektor.errors import Invalid
 from kektor.ingest import IngestMessagesRequest
 from kektor.memory import requests as rq
-from kektor.memory.objects import Edge, Evidence, Forgotten, Hit, Memory, MemoryPage, Path, Recall, Subgraph, memory_of
+from kektor.memory.objects import (
+    Edge,
+    Evidence,
+    Forgotten,
+    Hit,
+    Memory,
+    MemoryPage,
+    Path,
+    Recall,
+    Subgraph,
+    memory_of,
+)
 from kektor.memory.reading import only_by_id
 from kektor.operations import Operations
 
@@ -60,10 +71,6 @@ class MemoryHandle:
     def get(self, id: str, *, resolve: str | None = None) -> Memory:
         """That version exactly, whatever its state; `resolve="head"` its newest successor."""
         return self._operations.get(self._index, id, self._principal, resolve=resolve)
-
-    def list(self, **fields: Any) -> MemoryPage:
-        """A page of memories as recorded. Fields: `filter, include, kinds, limit, cursor, as_of, known_at`."""
-        return self._operations.list(self._request(rq.ListRequest, **fields), self._principal)
 
     def count(self, **fields: Any) -> int:
         """How many `list` would give in all."""
@@ -155,6 +162,10 @@ class MemoryHandle:
         request = convert(rq.PathRequest, _plain({"src": src, "dst": dst, **fields}))
         return self._operations.path(self._index, request, self._principal)
 
+    def list(self, **fields: Any) -> MemoryPage:
+        """A page of memories as recorded. Fields: `filter, include, kinds, limit, cursor, as_of, known_at`."""
+        return self._operations.list_memories(self._request(rq.ListRequest, **fields), self._principal)
+
     def _verb(self, verb: str, node_id: str, fields: Mapping[str, Any]) -> Receipt:
         request = self._request(rq.VerbRequest, **fields)
         return self._operations.change_state(verb, node_id, request, self._principal)
@@ -230,16 +241,12 @@ class IndexHandle:
         request = convert(rq.ListRequest, {"index": self.name, "filter": filter})
         return self._operations.count(request, self._principal)
 
-    def search(
-        self, vector: ArrayLike | None = None, text: str | None = None, **fields: Any
-    ) -> list[Hit]:
+    def search(self, vector: ArrayLike | None = None, text: str | None = None, **fields: Any) -> list[Hit]:
         """The k best by vector, by text, or by both. Fields: `k, ef, filter, alpha, include, kinds`."""
         query = None if vector is None else self._row(vector)
         request = convert(rq.SearchRequest, _plain({"text": text, "with_memories": True, **fields}))
         hits = self._operations.search(self.name, request, self._principal, vector=query)
-        return [
-            Hit(hit.memory, hit.score, hit.scores, list(hit.scores)) for hit in hits if hit.memory is not None
-        ]
+        return [Hit(hit.memory, hit.score, hit.scores, list(hit.scores)) for hit in hits if hit.memory is not None]
 
     def search_batch(
         self,
@@ -270,7 +277,7 @@ class IndexHandle:
         cursor: str | None = None
         while True:
             request = rq.ListRequest(index=self.name, limit=1000, cursor=cursor)
-            page = self._operations.list(request, self._principal)
+            page = self._operations.list_memories(request, self._principal)
             yield from page.items
             if (cursor := page.next_cursor) is None:
                 return

@@ -27,6 +27,7 @@ __all__ = [
     "as_of",
     "as_start",
     "day",
+    "day_words",
     "format",
     "parse",
     "validity_label",
@@ -180,6 +181,16 @@ def day(instant: int, tz: str = "UTC") -> Extent:
 
 
 @lru_cache(maxsize=256)
+def day_words(instant: int) -> str:
+    """The day of an instant in UTC as English says it, which is how it is asked for.
+
+    >>> day_words(parse("2023-05-08T13:56:00Z", field="at").start)
+    'Monday 8 May 2023'
+    """
+    there = _EPOCH + timedelta(microseconds=instant)
+    return f"{calendar.day_name[there.weekday()]} {there.day} {calendar.month_name[there.month]} {there.year}"
+
+
 def zone(tz: str) -> tzinfo:
     """The time zone of an IANA name such as `Europe/Rome`; `Invalid` when there is none of that name."""
     if tz == "UTC":
@@ -198,11 +209,7 @@ def zone(tz: str) -> tzinfo:
     near = difflib.get_close_matches(tz[:64], names, n=1)
     raise Invalid(
         f"tz: there is no time zone {_shown(tz)}"
-        + (
-            f", did you mean {near[0]!r}?"
-            if near
-            else "; names are those of the IANA database, such as 'Europe/Rome'"
-        ),
+        + (f", did you mean {near[0]!r}?" if near else "; names are those of the IANA database, such as 'Europe/Rome'"),
         field="tz",
     )
 
@@ -261,9 +268,7 @@ def _from_text(words: str, local: tzinfo, field: str) -> Extent:
     return Extent(start, start + 1, "instant", words)
 
 
-def _from_date(
-    year: int, month: int | None, day_of_month: int | None, words: str, local: tzinfo, field: str
-) -> Extent:
+def _from_date(year: int, month: int | None, day_of_month: int | None, words: str, local: tzinfo, field: str) -> Extent:
     first_month, first_day = 1 if month is None else month, 1 if day_of_month is None else day_of_month
     _refuse_impossible(words, field, year, first_month, first_day)
     first = date(year, first_month, first_day)

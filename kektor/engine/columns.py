@@ -26,6 +26,9 @@ class _Terms(NamedTuple):
     ordered: frozenset[tuple[str, bytes]]
     metadata: frozenset[tuple[tuple[str, ...], str, bytes]]
 
+    def without(self, other: "_Terms") -> "_Terms":
+        return _Terms(self.exact - other.exact, self.ordered - other.ordered, self.metadata - other.metadata)
+
 
 class MetadataColumn:
     """One path of the metadata: who has it, and with what.
@@ -59,8 +62,8 @@ class Columns:
         before, after = _terms(old), _terms(new)
         self._apply(
             slot,
-            _Terms(*(new - old for old, new in zip(before, after, strict=True))),
-            _Terms(*(old - new for old, new in zip(before, after, strict=True))),
+            after.without(before),
+            before.without(after),
         )
 
     def remove(self, slot: int, node: Node) -> None:
@@ -81,9 +84,7 @@ class Columns:
         high_inclusive: bool = True,
     ) -> BitMap:
         """Slots whose time in an ordered column lies within the bounds."""
-        found = self.ordered[field].range(
-            low, high, low_inclusive=low_inclusive, high_inclusive=high_inclusive
-        )
+        found = self.ordered[field].range(low, high, low_inclusive=low_inclusive, high_inclusive=high_inclusive)
         return BitMap.deserialize(found)
 
     def _apply(self, slot: int, added: _Terms, removed: _Terms) -> None:
@@ -172,9 +173,7 @@ _ORDERED: dict[str, Callable[[Node], int | None]] = {
 def _terms(node: Node) -> _Terms:
     return _Terms(
         frozenset((field, value) for field, values in _EXACT.items() for value in values(node)),
-        frozenset(
-            (field, time_key(at)) for field, get in _ORDERED.items() if (at := get(node)) is not None
-        ),
+        frozenset((field, time_key(at)) for field, get in _ORDERED.items() if (at := get(node)) is not None),
         frozenset(_metadata_terms(node.metadata, ())),
     )
 

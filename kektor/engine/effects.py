@@ -188,5 +188,3 @@ def encode(record: TransactionRecord) -> bytes:
 def decode(payload: bytes) -> TransactionRecord:
     """Raises msgspec.MsgspecError on bytes that are no transaction."""
     return _decoder.decode(payload)
-
-

@@ -155,9 +155,7 @@ class _Evaluator:
     def _within(self, name: str, value: Value) -> BitMap:
         if not isinstance(value, Extent):
             return BitMap()
-        return self._columns.between(
-            name, time_key(value.start), time_key(value.end), high_inclusive=False
-        )
+        return self._columns.between(name, time_key(value.start), time_key(value.end), high_inclusive=False)
 
     def _metadata(self, leaf: _Leaf, universe: BitMap) -> _Verdict:
         column = self._columns.metadata.get(leaf.field.path[1:])

@@ -241,9 +241,7 @@ MEMORY_FIELDS: Final[Mapping[str, MemoryField]] = MappingProxyType(
 )
 """Every field of a memory that a filter may name, in the order in which a memory shows them."""
 
-ALIASES: Final[Mapping[str, str]] = MappingProxyType(
-    {"valid_from": "validity.from", "valid_to": "validity.to"}
-)
+ALIASES: Final[Mapping[str, str]] = MappingProxyType({"valid_from": "validity.from", "valid_to": "validity.to"})
 """Other names that a filter may use, as the arguments of `remember` have them."""
 
 
@@ -320,9 +318,7 @@ def fields(expression: Filter) -> frozenset[Field]:
 
 def memory_field(field: Field) -> MemoryField | None:
     """What is known of a field before any record is seen; None for metadata, which may hold anything."""
-    return (
-        None if field.path[0] == "metadata" and len(field.path) > 1 else MEMORY_FIELDS[".".join(field.path)]
-    )
+    return None if field.path[0] == "metadata" and len(field.path) > 1 else MEMORY_FIELDS[".".join(field.path)]
 
 
 def check_bare(expression: Filter, known_keys: Collection[str]) -> None:
@@ -333,9 +329,7 @@ def check_bare(expression: Filter, known_keys: Collection[str]) -> None:
 
     >>> check_bare(Exists(Field(("metadata", "stage"), bare=True)), {"stage"})
     """
-    unknown = min(
-        (f.path[1] for f in fields(expression) if f.bare and f.path[1] not in known_keys), default=None
-    )
+    unknown = min((f.path[1] for f in fields(expression) if f.bare and f.path[1] not in known_keys), default=None)
     if unknown is None:
         return
     near = nearest_name(unknown, known_keys)

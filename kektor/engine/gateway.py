@@ -134,9 +134,7 @@ class Gateway:
             _commit(tx, command, principal, f"refused:{command.operation}", ids)
 
 
-def _commit(
-    tx: Transaction, command: Command, principal: Principal, operation: str, ids: Sequence[str]
-) -> int:
+def _commit(tx: Transaction, command: Command, principal: Principal, operation: str, ids: Sequence[str]) -> int:
     return tx.commit(
         operation,
         principal.actor,

@@ -125,7 +125,7 @@ class LocalEngine:
             slots = [space.slot(key) for key in keys]
             return [None if slot is None or slot not in visible.slots else space.node(slot) for slot in slots]
 
-    def list(self, view: View, *, limit: int, cursor: str | None = None) -> Page:
+    def page(self, view: View, *, limit: int, cursor: str | None = None) -> Page:
         after = _read_cursor(cursor)
         with self._reading():
             space, visible = self._seen(view)
@@ -566,4 +566,3 @@ _APPLY: dict[type, Callable[[LocalEngine, Any, int], None]] = {
     fx.LiftTombstone: lambda e, x, lsn: e.tables.lift_tombstone(x),
     fx.KeepOutcome: lambda e, x, lsn: e.tables.keep_outcome(x),
 }
-

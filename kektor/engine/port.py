@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from kektor.engine.records import Actor, Edge, IndexSettings, Node, NodeKey, Scope, State, Tombstone
 from kektor.engine.view import View
 
-__all__ = ["Direction", "Engine", "EngineStats", "Page", "Path", "Scored", "Subgraph", "Transaction", "Vector"]
+__all__ = [
+    "Direction",
+    "Engine",
+    "EngineStats",
+    "Page",
+    "Path",
+    "Scored",
+    "Subgraph",
+    "Transaction",
+    "Vector",
+]
 
 Direction = Literal["out", "in", "both"]
 Vector = NDArray[np.float32]
@@ -125,9 +135,7 @@ class Transaction(Protocol):
         """The (request digest, outcome) kept under an idempotency key."""
 
     def keep_outcome(self, key: bytes, request: bytes, outcome: bytes) -> None: ...
-    def commit(
-        self, operation: str, actor: Actor, *, index: str, scope: Scope, ids: Sequence[str], reason: str
-    ) -> int:
+    def commit(self, operation: str, actor: Actor, *, index: str, scope: Scope, ids: Sequence[str], reason: str) -> int:
         """Queue the frame and apply it; returns its LSN. `Engine.wait` tells when it is durable."""
 
 
@@ -146,7 +154,7 @@ class Engine(Protocol):
         """Visible nodes of that id: one per scope that has it."""
 
     def fetch(self, view: View, keys: Sequence[NodeKey]) -> list[Node | None]: ...
-    def list(self, view: View, *, limit: int, cursor: str | None = None) -> Page: ...
+    def page(self, view: View, *, limit: int, cursor: str | None = None) -> Page: ...
     def count(self, view: View) -> int: ...
     def versions(self, view: View, scope: Scope, lineage: str) -> list[Node]: ...
     def session(self, view: View, scope: Scope, session: str) -> list[Node]:
@@ -189,5 +197,3 @@ class Engine(Protocol):
         """Write a checkpoint of everything committed; returns its LSN."""
 
     def close(self) -> None: ...
-
-

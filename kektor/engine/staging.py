@@ -172,9 +172,7 @@ class LocalTransaction:
                 ended = structs.replace(edge, deleted_at=self.time)
         return ended
 
-    def _open_edges(
-        self, index: str, key: NodeKey, direction: Direction
-    ) -> list[tuple[int, Edge, NodeKey, NodeKey]]:
+    def _open_edges(self, index: str, key: NodeKey, direction: Direction) -> list[tuple[int, Edge, NodeKey, NodeKey]]:
         number, space = self._where(index)
         slot = self._slot(number, key)
         found: list[tuple[int, Edge, NodeKey, NodeKey]] = []
@@ -183,9 +181,7 @@ class LocalTransaction:
                 src, dst = (space.node(end) for end in (row.src, row.dst))
                 found.append((edge_number, row.edge, NodeKey(src.scope, src.id), NodeKey(dst.scope, dst.id)))
         for where, effect, src_key, dst_key in self._edges:
-            if where == number and (
-                (direction != "in" and src_key == key) or (direction != "out" and dst_key == key)
-            ):
+            if where == number and ((direction != "in" and src_key == key) or (direction != "out" and dst_key == key)):
                 found.append((effect.number, effect.edge, src_key, dst_key))
         return [
             entry
@@ -250,9 +246,7 @@ class LocalTransaction:
         """Whether anything was staged."""
         return bool(self._effects)
 
-    def commit(
-        self, operation: str, actor: Actor, *, index: str, scope: Scope, ids: Sequence[str], reason: str
-    ) -> int:
+    def commit(self, operation: str, actor: Actor, *, index: str, scope: Scope, ids: Sequence[str], reason: str) -> int:
         event = fx.Event(operation, actor, index, scope, tuple(ids), reason)
         record = fx.TransactionRecord(self.time, event, tuple(self._effects))
         payload = fx.encode(record)

@@ -117,9 +117,7 @@ class ViewCompiler:
             return self._columns.between("valid_to", high=time_key(reference))
         if reference >= self._boundary:
             low = time_key(self._drained)
-            self._ended |= self._columns.between(
-                "valid_to", low, time_key(reference), low_inclusive=False
-            )
+            self._ended |= self._columns.between("valid_to", low, time_key(reference), low_inclusive=False)
             self._drained = reference
             self._boundary = self._next_boundary(reference)
         return self._ended

@@ -78,7 +78,8 @@ def shortest_path(
 
 
 def _join(meeting: int, sides: tuple[dict[int, Step | None], dict[int, Step | None]]) -> tuple[list[int], list[int]]:
-    slots, edges = [meeting], []
+    slots = [meeting]
+    edges: list[int] = []
     while (step := sides[0][slots[0]]) is not None:
         slots.insert(0, step.slot)
         edges.insert(0, step.edge)

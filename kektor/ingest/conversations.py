@@ -143,4 +143,3 @@ class IngestMessages(MemoryCommand):
             return Item(draft.node_id, "duplicate", of=draft.node_id)
         tx.put_node(self.index, draft.node(principal.actor, tx.time), draft.vector)
         return Item(draft.node_id, "created")
-

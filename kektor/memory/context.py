@@ -1,6 +1,7 @@
 """What memory commands need besides the engine: models and the key of the digests."""
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -43,11 +44,13 @@ class MemoryContext:
             )
         return embedder
 
-    def embed(self, settings: IndexSettings, texts: Sequence[str], *, kind: str) -> Vector | None:
+    def embed(
+        self, settings: IndexSettings, texts: Sequence[str], *, kind: Literal["document", "query"]
+    ) -> Vector | None:
         """Vectors (n, dim) of texts, or None when the index has no embedder."""
         embedder = self.embedder(settings)
         if embedder is None:
             return None
         if not texts:
             return np.empty((0, settings.dim), np.float32)
-        return embedder.embed(texts, kind="query" if kind == "query" else "document")
+        return embedder.embed(texts, kind=kind)

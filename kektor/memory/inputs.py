@@ -66,17 +66,13 @@ def write_scope(scope: ScopeIn | None, principal: Principal, index: str) -> Scop
     wanted = Scope(**{name: _member(asked, name) or getattr(own, name) or "" for name in _MEMBERS})
     if may_write(principal, index, wanted):
         return wanted
-    raise Forbidden(
-        "the scope lies outside of what this caller may write", field="scope", details={"index": index}
-    )
+    raise Forbidden("the scope lies outside of what this caller may write", field="scope", details={"index": index})
 
 
 def may_write(principal: Principal, index: str, scope: Scope) -> bool:
     """Whether some grant lets the principal change records of exactly this scope."""
     return any(
-        _covers(grant.scope, scope, shared=grant.shared)
-        for grant in principal.grants
-        if grant.index in (None, index)
+        _covers(grant.scope, scope, shared=grant.shared) for grant in principal.grants if grant.index in (None, index)
     )
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kektor.engine.records import IndexSettings
 from kektor.engine.port import Vector
+from kektor.engine.records import IndexSettings
 from kektor.errors import Invalid, TooLarge
 
 __all__ = ["LIMITS", "check_id", "check_metadata", "check_name", "check_tags", "check_text", "check_vector"]
@@ -87,9 +87,7 @@ def check_metadata(metadata: dict[str, Any], *, field: str = "metadata") -> dict
         raise TooLarge(f"{field} has {keys:,} keys; the limit is {LIMITS['metadata_keys']:,}", field=field)
     encoded = msgspec.msgpack.encode(metadata)
     if len(encoded) > LIMITS["metadata_bytes"]:
-        raise TooLarge(
-            f"{field} is {len(encoded):,} bytes; the limit is {LIMITS['metadata_bytes']:,}", field=field
-        )
+        raise TooLarge(f"{field} is {len(encoded):,} bytes; the limit is {LIMITS['metadata_bytes']:,}", field=field)
     copied: dict[str, Any] = msgspec.msgpack.decode(encoded)
     return copied
 

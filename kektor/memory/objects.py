@@ -35,6 +35,7 @@ __all__ = [
     "memory_of",
 ]
 
+
 class ScopeOut(Struct, frozen=True):
     """Whose it is; null means shared."""
 
@@ -262,9 +263,7 @@ def memory_of(node: Node, settings: IndexSettings, *, now: int, known_at: int | 
         superseded_by=node.superseded_by or None,
         evidence=[_evidence(span) for span in node.evidence],
         actor=ActorOut(node.actor.kind.value, node.actor.id or None, node.actor.channel or None),
-        access=Access(
-            node.access_count, None if node.access_last is None else times.format(node.access_last)
-        ),
+        access=Access(node.access_count, None if node.access_last is None else times.format(node.access_last)),
     )
 
 
@@ -285,9 +284,7 @@ def edge_of(edge: EdgeRecord) -> Edge:
 
 def _freshness(node: Node, settings: IndexSettings, now: int) -> Freshness:
     found = freshness(node, settings.layers.get(node.layer), now)
-    return Freshness(
-        found.state, found.score, found.profile, times.format(found.confirmed_at), node.confirmations
-    )
+    return Freshness(found.state, found.score, found.profile, times.format(found.confirmed_at), node.confirmations)
 
 
 def _validity(state: State, now: int) -> Validity:

@@ -109,6 +109,4 @@ def _kinds(kinds: Collection[str]) -> frozenset[Kind]:
         return frozenset(Kind(kind) for kind in kinds)
     except ValueError:
         unknown = sorted(set(kinds) - set(Kind))
-        raise Invalid(
-            f"kinds takes {', '.join(Kind)}, not {', '.join(map(repr, unknown))}", field="kinds"
-        ) from None
+        raise Invalid(f"kinds takes {', '.join(Kind)}, not {', '.join(map(repr, unknown))}", field="kinds") from None

@@ -1,10 +1,12 @@
 """Indexes: create, list, configure, drop."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import EngineStats
-from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Receipt
+from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Layer, Receipt
 from kektor.errors import Forbidden, Invalid, NotFound
 from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex
 from kektor.memory.limits import check_name
@@ -96,17 +98,16 @@ class IndexOperations(BaseOperations):
         return settings
 
 
-def _check_layers(layers: dict[str, object]) -> None:
+def _check_layers(layers: Mapping[str, Layer]) -> None:
     for name, layer in layers.items():
-        half_life = getattr(layer, "half_life_days", None)
+        half_life = layer.half_life_days
         if half_life is not None and not 0 < half_life <= 36_500:
             raise Invalid(
                 f"half_life_days must be above 0 and at most 36500, not {half_life}",
                 field=f"layers.{name}.half_life_days",
             )
-        decay = getattr(layer, "decay", "exponential")
-        if decay != "exponential":
-            raise Invalid(f"decay must be 'exponential', not {decay!r}", field=f"layers.{name}.decay")
+        if layer.decay != "exponential":
+            raise Invalid(f"decay must be 'exponential', not {layer.decay!r}", field=f"layers.{name}.decay")
 
 
 _POLICY_CHOICES = {
@@ -119,6 +120,4 @@ _POLICY_CHOICES = {
 def _check_choices(policy: dict[str, str]) -> None:
     for name, choices in _POLICY_CHOICES.items():
         if policy[name] not in choices:
-            raise Invalid(
-                f"policy.{name} must be {' or '.join(choices)}, not {policy[name]!r}", field=f"policy.{name}"
-            )
+            raise Invalid(f"policy.{name} must be {' or '.join(choices)}, not {policy[name]!r}", field=f"policy.{name}")

@@ -97,7 +97,13 @@ class NodeOperations(BaseOperations):
         return self._submit(command, principal)
 
     def delete_nodes(
-        self, index: str, ids: Sequence[str], principal: Principal, *, scope: rq.ScopeIn | None = None, missing_ok: bool = False
+        self,
+        index: str,
+        ids: Sequence[str],
+        principal: Principal,
+        *,
+        scope: rq.ScopeIn | None = None,
+        missing_ok: bool = False,
     ) -> Receipt:
         """Remove raw nodes, all or nothing; `missing_ok` counts what is not there as done."""
         self._index(index, principal)
@@ -166,7 +172,8 @@ class NodeOperations(BaseOperations):
         _check_k(k, ef)
         if vectors.ndim != 2 or vectors.shape[1] != settings.dim:
             raise Invalid(
-                f"vectors has shape {vectors.shape}; index {index!r} takes (n, {settings.dim})", field="vectors"
+                f"vectors has shape {vectors.shape}; index {index!r} takes (n, {settings.dim})",
+                field="vectors",
             )
         check_finite(vectors, settings, field="vectors")
         view = make_view(self.engine, principal, index, scope=scope, filter=filter, tz=tz)
@@ -263,9 +270,7 @@ def _node_draft(
 
 
 def _raw_draft(index: str, scope: Scope, node_id: str, text: str = "") -> Draft:
-    return Draft(
-        index=index, scope=scope, text=text, node_id=node_id, given_id=True, raw=True, checks_duplicates=False
-    )
+    return Draft(index=index, scope=scope, text=text, node_id=node_id, given_id=True, raw=True, checks_duplicates=False)
 
 
 def _refuse_repeats(ids: list[str]) -> None:
@@ -314,5 +319,3 @@ def _edge(edge: rq.EdgeIn, where: str, tz: str) -> EdgeDraft:
         moment(edge.valid_from, field=f"{where}.valid_from", tz=tz),
         end(edge.valid_to, field=f"{where}.valid_to", tz=tz),
     )
-
-

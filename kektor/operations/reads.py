@@ -1,6 +1,5 @@
 """Reading memories: by id, by list, by history, by graph, by question."""
 
-
 from kektor import clock
 from kektor.engine.gateway import Principal
 from kektor.engine.records import IndexSettings, Node, NodeKey
@@ -114,7 +113,7 @@ class ReadOperations(BaseOperations):
         memory = memory_of(node, settings, now=clock.now())
         return [span for span in memory.evidence if self.engine.find(view, span.source)]
 
-    def list(self, request: rq.ListRequest, principal: Principal) -> MemoryPage:
+    def list_memories(self, request: rq.ListRequest, principal: Principal) -> MemoryPage:
         """Memories in the order they were recorded, a page at a time."""
         if not 1 <= request.limit <= LIMITS["k"]:
             raise Invalid(f"limit must be 1 to {LIMITS['k']:,}, not {request.limit}", field="limit")
@@ -133,7 +132,7 @@ class ReadOperations(BaseOperations):
         settings = existing_index(self.engine, request.index)
         if settings is None:
             return MemoryPage([], None)
-        page = self.engine.list(view, limit=request.limit, cursor=request.cursor)
+        page = self.engine.page(view, limit=request.limit, cursor=request.cursor)
         items = [memory_of(node, settings, now=view.now, known_at=view.known_at) for node in page.nodes]
         return MemoryPage(items, page.cursor)
 
@@ -166,9 +165,7 @@ class ReadOperations(BaseOperations):
         )
         self._must_exist(index)
         node = find_one(self.engine, view, check_id(node_id))
-        found = self.engine.edges(
-            view, NodeKey(node.scope, node.id), direction=request.direction, rel=request.rel
-        )
+        found = self.engine.edges(view, NodeKey(node.scope, node.id), direction=request.direction, rel=request.rel)
         return [edge_of(edge) for edge in found]
 
     def traverse(self, index: str, request: rq.TraverseRequest, principal: Principal) -> Subgraph:
@@ -247,5 +244,3 @@ def _check_walk(depth: int, limit: int) -> None:
         raise Invalid(f"depth must be 1 to 32, not {depth}", field="depth")
     if not 1 <= limit <= 100_000:
         raise Invalid(f"limit must be 1 to 100,000, not {limit}", field="limit")
-
-

@@ -46,19 +46,13 @@ _OPERATORS: Final = ("and", "or", "not", *_COMPARISONS, "in", "nin", "exists")
 
 def _read(source: object, path: str, levels: int) -> Tree:
     if not isinstance(source, Mapping):
-        raise Place(path=path).invalid(
-            f'must be an object such as {{"eq": ["tags", "crm"]}}, not {_named(source)}'
-        )
+        raise Place(path=path).invalid(f'must be an object such as {{"eq": ["tags", "crm"]}}, not {_named(source)}')
     if len(source) != 1:
         given = ", ".join(str(key)[:40] for key in list(source)[:5]) or "none"
-        raise Place(path=path).invalid(
-            f'must have exactly one operator, not {given}; join several with "and"'
-        )
+        raise Place(path=path).invalid(f'must have exactly one operator, not {given}; join several with "and"')
     operator, given = next(iter(source.items()))
     if operator not in _OPERATORS:
-        raise Place(path=path).invalid(
-            f"there is no operator {str(operator)[:40]!r}", expected=list(_OPERATORS)
-        )
+        raise Place(path=path).invalid(f"there is no operator {str(operator)[:40]!r}", expected=list(_OPERATORS))
     here = f"{path}.{operator}"
     place = Place(path=here)
     if levels == 0 and operator in ("and", "or", "not"):

@@ -77,9 +77,7 @@ def _condition(condition: Condition, reading: Reading) -> Filter:
     if test == "exists":
         return Exists(field)
     if known is not None and known.type == "map":
-        raise place.invalid(
-            f"{field} is only good for EXISTS({field}); name a part of it: {_parts_of(str(field))}"
-        )
+        raise place.invalid(f"{field} is only good for EXISTS({field}); name a part of it: {_parts_of(str(field))}")
     _refuse_test(condition, field, known)
     values = tuple(_value(value, field, known, place, reading) for value in condition.values)
     match test:
@@ -105,9 +103,7 @@ def _field(path: tuple[str, ...], place: Place) -> Field:
     if parts := _parts_of(path[0]):
         if len(path) == 1:
             raise place.invalid(f"{name} has parts; name one: {parts}")
-        raise place.invalid(
-            f"there is no field {name[:80]!r}; {path[0]} has {parts}", nearest=nearest_name(name)
-        )
+        raise place.invalid(f"there is no field {name[:80]!r}; {path[0]} has {parts}", nearest=nearest_name(name))
     if path[0] in MEMORY_FIELDS or path[0] in ALIASES:
         raise place.invalid(f"{path[0]} has no parts, so there is no field {name[:80]!r}")
     return Field(("metadata", *path), bare=True)

@@ -108,9 +108,7 @@ def split_path(text: str, place: Place) -> tuple[str, ...]:
             f"{text[:40]!r} is no field name; what has more than letters, digits, _ and - is quoted, "
             'as in metadata."odd key"'
         )
-    return tuple(
-        unescape(step, lambda _: place) if step[0] in "'\"" else step for step in _STEP.findall(text)
-    )
+    return tuple(unescape(step, lambda _: place) if step[0] in "'\"" else step for step in _STEP.findall(text))
 
 
 def unescape(quoted: str, place_of: Callable[[int], Place]) -> str:

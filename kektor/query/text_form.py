@@ -98,9 +98,7 @@ _GRAMMAR: Final = Path(__file__).with_name("grammar.lark")
 
 @lru_cache(maxsize=1)
 def _parser() -> lark.Lark:
-    return lark.Lark(
-        _GRAMMAR.read_text("utf-8"), parser="lalr", transformer=_Build(), maybe_placeholders=False
-    )
+    return lark.Lark(_GRAMMAR.read_text("utf-8"), parser="lalr", transformer=_Build(), maybe_placeholders=False)
 
 
 def _condition(test: Test, path: lark.Token, *values: lark.Token) -> Condition:

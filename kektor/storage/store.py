@@ -26,14 +26,14 @@ class Durability(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> "Durability":
         """`always`, `interval:<ms>` or `off`."""
-        if text == "always" or text == "off":
-            return cls(text)
+        if text == "always":
+            return cls("always")
+        if text == "off":
+            return cls("off")
         kind, _, ms = text.partition(":")
         if kind == "interval" and ms.isdecimal() and 1 <= int(ms) <= 60_000:
             return cls("interval", int(ms))
-        raise Invalid(
-            f"sync must be 'always', 'interval:<ms>' with 1 to 60000 or 'off', not {text!r}", field="sync"
-        )
+        raise Invalid(f"sync must be 'always', 'interval:<ms>' with 1 to 60000 or 'off', not {text!r}", field="sync")
 
 
 class Finding(NamedTuple):
@@ -102,13 +102,13 @@ class Store:
 
     def frames_after(self, lsn: int) -> Iterator[Frame]:
         """Replay: every good frame above an LSN, in order. Damage and a torn tail become findings."""
-        for batch in scan_log(str(self.folder / "log"), lsn):
-            for item in batch:
+        for segment, items in scan_log(str(self.folder / "log"), lsn):
+            for item in items:
                 if isinstance(item, Damage):
                     self.findings.append(
                         Finding(
                             "error",
-                            f"log (after LSN {item.after_lsn})",
+                            f"{segment} (after LSN {item.after_lsn})",
                             f"{item.length} bytes at offset {item.offset} are no good frame",
                             "the transactions in those bytes",
                             "restore them from a backup",
@@ -191,5 +191,3 @@ def _failed(folder: Path, error: OSError) -> Unavailable:
         "free space or replace the disk, then open it again.",
         details={"path": str(folder), "errno": error.errno},
     )
-
-

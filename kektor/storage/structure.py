@@ -1,7 +1,7 @@
 """What a checkpoint asks of every structure, native or not: freeze, write, open, validate."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 __all__ = ["FrozenChunk", "Structure"]
 
@@ -24,6 +24,6 @@ class Structure(Protocol):
     """
 
     def freeze(self, lsn: int) -> Sequence[FrozenChunk]: ...
-    def write(self, chunk: FrozenChunk, path: str) -> tuple[int, str]: ...
+    def write(self, chunk: Any, path: str) -> tuple[int, str]: ...
     def release(self, written: bool) -> None: ...
     def validate(self) -> list[str]: ...

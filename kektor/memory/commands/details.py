@@ -51,18 +51,14 @@ class Confirm(OnOne):
         if self.evidence is not None:
             self._link(tx, principal, node, self.evidence)
         elif principal.actor.kind in ("agent", "gardener"):
-            raise Invalid(
-                "an agent confirms with evidence: the id of a source that was said since", field="evidence"
-            )
+            raise Invalid("an agent confirms with evidence: the id of a source that was said since", field="evidence")
         tx.amend(self.index, key_of(node), confirmed_at=tx.time, confirmations=node.confirmations + 1)
         return Receipt("confirmed", id=node.id, version=node.version)
 
     def _link(self, tx: Transaction, principal: Principal, node: Node, source_id: str) -> None:
         source = target_source(tx, principal, self.index, source_id)
         if source.recorded_at <= max(node.confirmed_at, node.recorded_at):
-            raise Invalid(
-                f"source {source_id!r} is not newer than the last confirmation", field="evidence"
-            )
+            raise Invalid(f"source {source_id!r} is not newer than the last confirmation", field="evidence")
         edge = Edge(source.id, "evidence_of", node.id, created_at=tx.time, actor=principal.actor)
         tx.put_edge(self.index, key_of(source), key_of(node), edge)
 
@@ -91,5 +87,3 @@ def target_source(tx: Transaction, principal: Principal, index: str, source_id: 
         if node.kind is Kind.SOURCE and any(grant.admits(node.scope) for grant in grants):
             return node
     raise Invalid(f"there is no source {source_id!r}", field="evidence")
-
-

@@ -1,7 +1,8 @@
 """Linking and unlinking."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from kektor.engine.gateway import Principal
@@ -21,7 +22,7 @@ class EdgeDraft(NamedTuple):
     rel: str
     dst: str
     weight: float = 1.0
-    props: dict[str, Any] = {}
+    props: Mapping[str, Any] = MappingProxyType({})
     valid_from: Moment | None = None
     valid_to: Moment | None = None
 
@@ -42,9 +43,7 @@ class Link(MemoryCommand):
 
     def _link(self, draft: EdgeDraft, tx: Transaction, principal: Principal) -> Item:
         if draft.rel in PROVENANCE:
-            raise Invalid(
-                f"{draft.rel!r} says where something comes from; only the database writes it", field="rel"
-            )
+            raise Invalid(f"{draft.rel!r} says where something comes from; only the database writes it", field="rel")
         src = seen(tx, principal, self.index, draft.src, self.rule, field="src")
         dst = seen(tx, principal, self.index, draft.dst, self.rule, field="dst")
         _refuse_foreign(principal, self.index, src.scope, dst.scope)
@@ -54,7 +53,7 @@ class Link(MemoryCommand):
             draft.rel,
             draft.dst,
             draft.weight,
-            draft.props,
+            dict(draft.props),
             draft.valid_from,
             draft.valid_to,
             created_at=tx.time,

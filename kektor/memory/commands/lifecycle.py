@@ -32,9 +32,7 @@ class OnOne(MemoryCommand):
 
     def resolve(self, tx: Transaction, principal: Principal) -> None:
         self.settings(tx)
-        self.node = target(
-            tx, principal, self.index, self.node_id, self.rule, expected_version=self.expected_version
-        )
+        self.node = target(tx, principal, self.index, self.node_id, self.rule, expected_version=self.expected_version)
         self.scope = self.node.scope
 
 
@@ -75,9 +73,7 @@ class _Replace(OnOne):
         return Receipt("superseded", id=new.id, version=new.version, of=old.id, warnings=draft.warnings)
 
     def _new(self, draft: Draft, old: Node, principal: Principal, tx: Transaction) -> Node:
-        return draft.node(
-            principal.actor, tx.time, lineage=old.lineage, version=old.version + 1, supersedes=old.id
-        )
+        return draft.node(principal.actor, tx.time, lineage=old.lineage, version=old.version + 1, supersedes=old.id)
 
     def _retire(self, tx: Transaction, principal: Principal, old: Node, new: Node) -> None:
         raise NotImplementedError

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import Item, Node, NodeKey, Receipt
@@ -123,5 +122,3 @@ def refuse_versioned(node: Node) -> None:
 def _merged(old: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     merged = {**old, **patch}
     return {key: value for key, value in merged.items() if not (key in patch and value is None)}
-
-

@@ -25,7 +25,8 @@ class Remember(MemoryCommand):
             return merge_into(tx, draft)
         if tx.node(self.index, draft.key) is not None:
             raise Conflict(
-                f"{draft.node_id!r} is taken by another memory; leave the id out, or evolve that memory", field="id"
+                f"{draft.node_id!r} is taken by another memory; leave the id out, or evolve that memory",
+                field="id",
             )
         place(tx, draft, principal)
         outcome = "proposed" if draft.trust == "proposed" else "created"

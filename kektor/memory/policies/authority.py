@@ -26,9 +26,7 @@ class Authority:
         if settings is None or command.operation == "configure_index":
             return
         if settings.policy.write == "frozen":
-            raise Blocked(
-                f"index {command.index!r} is frozen (policy write=frozen)", details={"policy": "write"}
-            )
+            raise Blocked(f"index {command.index!r} is frozen (policy write=frozen)", details={"policy": "write"})
         if settings.policy.write == "gated" and principal.actor.kind in (ActorKind.AGENT, ActorKind.GARDENER):
             raise Blocked(
                 f"index {command.index!r} takes no writes from agents (policy write=gated)",

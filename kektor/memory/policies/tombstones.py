@@ -42,11 +42,7 @@ class Tombstones:
         if draft.claim is not None:
             digests.append(self._digester.digest("claim", *structs.astuple(draft.claim)))
         return next(
-            (
-                stone
-                for digest in digests
-                if (stone := tx.tombstone(draft.index, draft.scope, digest)) is not None
-            ),
+            (stone for digest in digests if (stone := tx.tombstone(draft.index, draft.scope, digest)) is not None),
             None,
         )
 

@@ -22,9 +22,7 @@ class TrustPolicy:
         if settings is None:
             return
         kind = principal.actor.kind
-        proposes = kind is ActorKind.GARDENER or (
-            kind is ActorKind.AGENT and settings.policy.agent_writes == "propose"
-        )
+        proposes = kind is ActorKind.GARDENER or (kind is ActorKind.AGENT and settings.policy.agent_writes == "propose")
         for draft in command.drafts:
             withheld = proposes and draft.kind not in (Kind.SOURCE, Kind.SESSION)
             draft.trust = Trust.PROPOSED if withheld else Trust.ACCEPTED

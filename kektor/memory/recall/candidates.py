@@ -19,17 +19,13 @@ class Candidate(NamedTuple):
     exact: bool
 
 
-def gather(
-    engine: Engine, view: View, question: Question, vector: Vector | None, *, depth: int
-) -> list[Candidate]:
+def gather(engine: Engine, view: View, question: Question, vector: Vector | None, *, depth: int) -> list[Candidate]:
     """The `depth` best of each side; what only one side found is scored by the other too."""
     keys: dict[NodeKey, None] = {}
     if vector is not None:
         keys.update((found.key, None) for found in engine.nearest(view, vector, depth))
     keys.update((found.key, None) for found in engine.match_text(view, question.text, depth))
-    named = {
-        NodeKey(node.scope, node.id) for name in question.possible_ids for node in engine.find(view, name)
-    }
+    named = {NodeKey(node.scope, node.id) for name in question.possible_ids for node in engine.find(view, name)}
     keys.update(dict.fromkeys(sorted(named)))
     wanted = list(keys)
     nodes = engine.fetch(view, wanted)

@@ -43,6 +43,4 @@ def _relevant(found: Fused, thresholds: Thresholds) -> bool:
         return True
     if candidate.vector is None:
         return candidate.text > 0
-    return candidate.vector >= thresholds.floor or (
-        candidate.text > 0 and candidate.vector >= thresholds.floor / 2
-    )
+    return candidate.vector >= thresholds.floor or (candidate.text > 0 and candidate.vector >= thresholds.floor / 2)

@@ -70,14 +70,10 @@ def recall(
 
 def _with_predecessors(view: View) -> View:
     """Also what was replaced: its words may be the only ones the question shares with the answer."""
-    return structs.replace(
-        view, history=True, include=view.include | {"superseded", "rejected"}
-    )
+    return structs.replace(view, history=True, include=view.include | {"superseded", "rejected"})
 
 
-def _resolve(
-    engine: Engine, view: View, candidates: Sequence[Candidate]
-) -> list[tuple[Candidate, str | None]]:
+def _resolve(engine: Engine, view: View, candidates: Sequence[Candidate]) -> list[tuple[Candidate, str | None]]:
     """What the View admits, and the visible head in the place of a version that it does not."""
     keys = [NodeKey(c.node.scope, c.node.id) for c in candidates]
     seen = engine.fetch(view, keys)
@@ -177,5 +173,3 @@ def _trace(
             for found in ranked[:50]
         ],
     }
-
-
