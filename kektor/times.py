@@ -180,7 +180,6 @@ def day(instant: int, tz: str = "UTC") -> Extent:
     return _from_date(there.year, there.month, there.day, str(there.date()), local, "now")
 
 
-@lru_cache(maxsize=256)
 def day_words(instant: int) -> str:
     """The day of an instant in UTC as English says it, which is how it is asked for.
 
@@ -191,6 +190,7 @@ def day_words(instant: int) -> str:
     return f"{calendar.day_name[there.weekday()]} {there.day} {calendar.month_name[there.month]} {there.year}"
 
 
+@lru_cache(maxsize=256)
 def zone(tz: str) -> tzinfo:
     """The time zone of an IANA name such as `Europe/Rome`; `Invalid` when there is none of that name."""
     if tz == "UTC":
