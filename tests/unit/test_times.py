@@ -237,7 +237,8 @@ def test_what_is_printed_reads_back_to_the_same_instant(instant: int) -> None:
 
 @settings(deadline=None)
 @given(
-    st.datetimes(min_value=datetime(1, 1, 3), max_value=datetime(9999, 12, 29)),
+    # The first and the last year begin or end outside of what UTC can name, in zones away from it.
+    st.datetimes(min_value=datetime(2, 1, 3), max_value=datetime(9998, 12, 29)),
     st.sampled_from(["UTC", "Europe/Rome", "America/Sao_Paulo", "Pacific/Apia", "Asia/Kathmandu"]),
 )
 def test_every_instant_lies_in_its_local_day_month_and_year(moment: datetime, tz: str) -> None:
