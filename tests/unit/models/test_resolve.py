@@ -64,11 +64,13 @@ def test_resolving_touches_no_property_of_an_embedder() -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["", "nope", "nope:x", "openai", "openai:", "minilm:x", "onnx:", "hub:", ":", "?"]
+    "spec",
+    ["", "nope", "nope:x", "openai", "openai:", "minilm:x", "minilm-int8:x", "onnx:", "hub:", ":", "?"],
 )
 def test_an_unknown_spec_lists_what_exists(spec: str) -> None:
     with pytest.raises(
-        Invalid, match=r"there are: minilm \(the default\), openai:MODEL, sentence-transformers:NAME"
+        Invalid,
+        match=r"there are: minilm \(the default\), minilm-int8, openai:MODEL, sentence-transformers:NAME",
     ) as e:
         resolve(spec)
     assert e.value.field == "embedder"
