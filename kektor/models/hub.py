@@ -145,7 +145,7 @@ class HubEmbedder(OnnxEmbedder):
         except Exception as error:
             raise Unavailable(
                 f"{file} of {at} is not in the local cache and could not be fetched from the model hub "
-                f"({type(error).__name__}); fetch it once while online, or use a copy with embedder='onnx:PATH'"
+                f"({type(error).__name__}); fetch it once while online, or use a copy: embedder='onnx:PATH'"
             ) from error
 
 

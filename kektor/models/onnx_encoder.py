@@ -42,6 +42,7 @@ class OnnxEncoder:
     """A loaded model. `encode` may be called from many threads at once.
 
     `max_tokens` counts the markers around a text; a longer text is read in overlapping windows of that size.
+    `alone`: run each window by itself, for a model that rounds by the range of all that is in a run.
     """
 
     def __init__(
@@ -53,8 +54,10 @@ class OnnxEncoder:
         max_tokens: int,
         threads: int | None,
         source: str,
+        alone: bool = False,
     ) -> None:
         self._source = source
+        self._batch_tokens = 0 if alone else _BATCH_TOKENS
         self._pooling = pooling
         self._tokenizer = tokenizer
         self._before, self._after = _markers(tokenizer)
@@ -101,7 +104,7 @@ class OnnxEncoder:
         return windows, counts
 
     def _run_all(self, windows: list[_Window], out: Vectors) -> Generator[list[int], None, None]:
-        batches = _batches(windows, self._threads)
+        batches = _batches(windows, self._batch_tokens, self._threads)
         if len(batches) == 1 or self._threads == 1:
             for batch in batches:
                 self._run(windows, batch, out)
@@ -144,7 +147,7 @@ def core_count() -> int:
     return os.cpu_count() or 1
 
 
-def _batches(windows: list[_Window], threads: int) -> list[list[int]]:
+def _batches(windows: list[_Window], tokens: int, threads: int) -> list[list[int]]:
     """Indexes of windows, together only with others of the same length; the longest first, to end evenly."""
     by_length: dict[int, list[int]] = {}
     for index, window in enumerate(windows):
@@ -152,7 +155,7 @@ def _batches(windows: list[_Window], threads: int) -> list[list[int]]:
     batches = []
     for length in sorted(by_length, reverse=True):
         group = by_length[length]
-        step = max(1, min(_BATCH_TOKENS // length, -(-len(group) // threads)))
+        step = max(1, min(tokens // length, -(-len(group) // threads)))
         batches += [group[start : start + step] for start in range(0, len(group), step)]
     return batches
 
