@@ -1,8 +1,8 @@
 """Random histories of one writer, what they leave behind, and a process that writes them until it is killed.
 
-Every writer has a user of its own, so that what it must find again depends on its own steps alone. A step is written
-to a pipe before it starts and again when it is acknowledged; after a kill the database must hold every acknowledged
-step, and the one under way wholly or not at all.
+Every writer has a user of its own, so that what it must find again depends on its own steps alone. A step is noted in
+a file before it starts and again when it is acknowledged; after a kill the database must hold every acknowledged
+step, and the one under way wholly or not at all. Steps name memories by their words, since new versions get new ids.
 """
 
 import json
@@ -15,12 +15,13 @@ from typing import Any
 from kektor.api import Database
 from kektor.engine.local import LocalEngine
 from kektor.engine.records import Actor
+from kektor.handles import MemoryHandle
 from kektor.storage.store import Durability
 from tests.support.embedders import HashingEmbedder
 
 Step = dict[str, Any]
 State = dict[str, Any]
-"""What a reader sees of one writer: texts of current memories, raw nodes, edges, tombstoned texts, by id."""
+"""What a reader sees of one writer: current memories by text, messages, edges, raw nodes, what was rejected."""
 
 INDEX = "faults"
 RAW = "raw"
@@ -73,6 +74,8 @@ def perform(db: Database, user: str, step: Step) -> None:
     """Do one step through the public API."""
     memory = db.memory(INDEX, user=user)
     op, node_id, text = step["op"], step["id"], _text(user, step)
+    if "of" in step and op not in ("delete", "upsert_again"):
+        named = _id_of(memory, step["of"])
     if op == "remember":
         memory.remember(text, id=node_id, tags=["t"], metadata={"number": step["number"]})
     elif op == "remember_bare":
@@ -80,17 +83,18 @@ def perform(db: Database, user: str, step: Step) -> None:
     elif op == "ingest":
         memory.ingest_messages([{"role": "user", "content": text, "id": node_id}], session=f"{user}-session")
     elif op == "evolve":
-        memory.evolve(step["of"], text)
+        memory.evolve(named, text)
     elif op == "retract":
-        memory.retract(step["of"])
+        memory.retract(named)
     elif op == "erase":
-        memory.forget(ids=[step["of"]], mode="erase")
+        memory.forget(ids=[named], mode="erase")
     elif op == "archive":
-        memory.archive(step["of"])
+        memory.archive(named)
     elif op == "update":
-        memory.update(step["of"], tags=["changed"])
+        memory.update(named, tags=["changed"])
     elif op == "link":
-        memory.link(step["ends"][0], "knows", step["ends"][1])
+        src, dst = (_id_of(memory, text) for text in step["ends"])
+        memory.link(src, "knows", dst)
     elif op == "upsert_bare":
         db.index(RAW).upsert([f"{node_id}-a", f"{node_id}-b", f"{node_id}-c"])
     elif op == "upsert":
@@ -106,14 +110,19 @@ def observe(db: Database, user: str) -> State:
     """Everything a reader can tell of one writer, through the same API."""
     memory = db.memory(INDEX, user=user)
     items = memory.list(limit=1000, kinds=["memory"]).items
+    words = {item.id: item.text for item in items}
     raw = db.index(RAW)
     mine = [node for node in raw if node.id.startswith(f"{user}-")]
     vectors = raw.vectors([node.id for node in mine])
     messages = memory.list(limit=1000, kinds=["source"]).items
     return {
-        "memories": {item.id: [item.text, item.tags, item.metadata.get("number")] for item in items},
+        "memories": {item.text: [item.tags, item.metadata, item.version] for item in items},
         "messages": sorted(item.text for item in messages),
-        "edges": sorted([e.src, e.dst] for item in items for e in memory.edges(item.id, direction="out", rel="knows")),
+        "edges": sorted(
+            [item.text, words[edge.dst]]
+            for item in items
+            for edge in memory.edges(item.id, direction="out", rel="knows")
+        ),
         "nodes": {
             node.id: None if vector is None else [float(v) for v in vector]
             for node, vector in zip(mine, vectors, strict=True)
@@ -122,14 +131,14 @@ def observe(db: Database, user: str) -> State:
     }
 
 
-def write_until_killed(folder: str, users: list[str], seed: int, pipe: int, ready: Any) -> None:
+def write_until_killed(folder: str, users: list[str], seed: int, notes: str, ready: Any) -> None:
     """The body of the process that dies: one thread a writer, all on one database."""
     db = open_database(Path(folder))
-    lines = threading.Lock()
+    notebook = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def say(kind: str, user: str, step: Step) -> None:
-        with lines:
-            os.write(pipe, json.dumps([kind, user, step]).encode() + b"\n")
+        # One write a line: what was written before a kill is in the kernel's hands, whole.
+        os.write(notebook, json.dumps([kind, user, step]).encode() + b"\n")
 
     def work(user: str, seed: int) -> None:
         history = History(user, seed, number=seed % 1_000_000 * 1000)
@@ -145,6 +154,10 @@ def write_until_killed(folder: str, users: list[str], seed: int, pipe: int, read
     ready.set()
     for thread in threads:
         thread.join()
+
+
+def _id_of(memory: MemoryHandle, text: str) -> str:
+    return memory.list(filter={"eq": ["text", text]}).items[0].id
 
 
 def _text(user: str, step: Step) -> str:
