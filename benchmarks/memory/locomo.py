@@ -145,9 +145,7 @@ def bm25_ranker(dialogue: Dialogue) -> Ranker:
 
 
 _STOP = frozenset(
-    "a about am an and are as at be been but by can could d did do does for from had has have he her hers him his how i "
-    "if in into is it its just ll me my no not of on or our re s she so some t than that the their them then there these "
-    "they this to up us ve was we were what when where which who why will with would you your".split()
+    ["a", "about", "am", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "d", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "hers", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "ll", "me", "my", "no", "not", "of", "on", "or", "our", "re", "s", "she", "so", "some", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "to", "up", "us", "ve", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you", "your"]
 )
 
 
@@ -199,9 +197,7 @@ def main() -> None:
                     row = measure(rank, dialogue, question)
                     if system == "kektor":
                         row["packed"] = packed(db, dialogue, question)
-                    rows.append(
-                        {"system": system, "dialogue": dialogue.name, "category": question.category, **row}
-                    )
+                    rows.append({"system": system, "dialogue": dialogue.name, "category": question.category, **row})
     result = summarise(rows)
     result["ingest"] = {"turns": turns, "seconds": round(seconds, 2), "per_second": round(turns / seconds, 1)}
     latencies.sort()
@@ -223,9 +219,7 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
     table: dict[str, dict[str, dict[str, float]]] = {}
     for system in ("bm25", "kektor"):
         groups = {"all": [r for r in rows if r["system"] == system]}
-        groups |= {
-            name: [r for r in groups["all"] if r["category"] == number] for number, name in CATEGORIES.items()
-        }
+        groups |= {name: [r for r in groups["all"] if r["category"] == number] for number, name in CATEGORIES.items()}
         table[system] = {
             name: {column: round(100 * statistics.fmean(r[column] for r in group), 1) for column in columns}
             for name, group in groups.items()
