@@ -1,6 +1,8 @@
 """How VectorIndex grows: any batch size, background threads, many callers at once."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -192,3 +194,15 @@ def test_a_forked_child_is_told_to_open_the_index_itself_and_can_make_its_own(da
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert len(index.search(data[0], 5)[0]) == 5
+
+
+def test_the_interpreter_exits_while_rows_wait_to_be_linked() -> None:
+    program = """
+import numpy as np, kektor_native
+index = kektor_native.VectorIndex(64)
+vectors = np.random.default_rng(0).standard_normal((30_000, 64)).astype(np.float32)
+index.add(np.arange(30_000, dtype=np.uint32), vectors, lsn=1)
+print(index.stats()["unlinked"] > 20_000)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=True)
+    assert done.stdout.split() == [b"True"]

@@ -190,6 +190,29 @@ def test_slots_may_arrive_with_gaps_and_in_any_order(data: Floats, queries: Floa
     assert next(s for s in range(300_000) if s not in place) not in index
 
 
+def test_a_slot_far_beyond_the_others_works_like_any(data: Floats, tmp_path: Path) -> None:
+    far = [1, 70_000, 50_000_000, 4_294_967_294]
+    index = VectorIndex(32)
+    index.add(slots_of(far), data[:4], lsn=1)
+    index.link()
+    assert index.validate() == []
+    checkpoint(index, tmp_path / "c")
+    for each in (index, VectorIndex.open(str(tmp_path / "c"))):
+        assert sorted(each.search(data[0], 10)[0].tolist()) == far
+        assert each.search(data[3], 1, filter=bitmap(far))[0].tolist() == far[3:]
+        assert each.remove(slots_of(far[2:]), lsn=2, erase=True) == 2
+        assert sorted(each.search(data[0], 10)[0].tolist()) == far[:2]
+
+
+def test_an_answer_that_fits_no_memory_is_an_error_and_not_the_end(data: Floats) -> None:
+    index = filled(data[:100])
+    with pytest.raises(MemoryError):
+        index.search_batch(data[:50], 2**60)
+    with pytest.raises(MemoryError):
+        index.search_batch(data[:50], 2**44)
+    assert len(index.search(data[0], 2**60)[0]) == 100
+
+
 # ---------------------------------------------------------------- filters
 
 
@@ -340,6 +363,11 @@ def test_arrays_of_any_layout_are_read_as_what_they_show(data: Floats) -> None:
     index = VectorIndex(32)
     index.add(np.arange(0, 200, 2, dtype=np.uint32)[::-1], np.asfortranarray(data[:100]), lsn=1)
     assert index.vectors(slots_of([198, 0])).tobytes() == data[[0, 99]].tobytes()
+    misaligned = np.frombuffer(b"\0" + data[:3].tobytes(), np.float32, offset=1).reshape(3, 32)
+    assert not misaligned.flags.aligned
+    index.add(slots_of([300, 301, 302]), misaligned, lsn=2)
+    assert index.vectors(slots_of([300, 301, 302])).tobytes() == data[:3].tobytes()
+    assert index.search(misaligned[1], 1)[1][0] > 0.999999
     wide = np.repeat(data[3], 2)
     assert index.search(wide[::2], 1)[0].tolist() == [198 - 6]
 
