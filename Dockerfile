@@ -6,13 +6,13 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends python3 python3-venv \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-COPY constraints.txt .
+COPY constraints.txt ./
 RUN python3 -m venv /tools \
     && /tools/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt maturin hatchling
 # The native core first: it takes minutes and changes less often.
 COPY native native
 RUN /tools/bin/maturin build --release --locked --manifest-path native/Cargo.toml --out /wheels
-COPY pyproject.toml README.md LICENSE NOTICE .
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY kektor kektor
 COPY server server
 RUN /tools/bin/pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir /wheels .
@@ -23,7 +23,7 @@ RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
     --mount=type=bind,source=constraints.txt,target=/constraints.txt \
     pip install --no-cache-dir --disable-pip-version-check --root-user-action=ignore -c /constraints.txt \
         /wheels/kektor_native-*.whl "$(echo /wheels/kektor-*.whl)[server]" \
-    && useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin kektor \
+    && useradd --system --user-group --uid 10001 --home-dir /data --shell /usr/sbin/nologin kektor \
     && install --directory --owner kektor --group kektor --mode 0700 /data
 USER kektor
 ENV KEKTOR_DATA=/data PYTHONUNBUFFERED=1

