@@ -106,8 +106,14 @@ class VectorIndex:
     def __len__(self) -> int:
         """Live vectors."""
     def __contains__(self, slot: int) -> bool: ...
-    def add(self, slots: NDArray[np.uint32], vectors: NDArray[np.float32], *, lsn: int) -> None:
-        """Store `vectors` (n, dim) under `slots` (n,); searchable when the call returns."""
+    def add(
+        self, slots: NDArray[np.uint32], vectors: NDArray[np.float32], *, lsn: int, throttle: bool = True
+    ) -> None:
+        """Store `vectors` (n, dim) under `slots` (n,); searchable when the call returns.
+
+        Rows are linked into the graph in the background. While more than 32,768 wait, the call links one row for
+        each it adds, unless `throttle` is false (replay appends and does not wait).
+        """
     def remove(self, slots: NDArray[np.uint32], *, lsn: int, erase: bool = False) -> int:
         """Make slots unreachable at once; returns how many were live. `erase` also zeroes their bytes."""
     def vectors(self, slots: NDArray[np.uint32]) -> NDArray[np.float32]:
@@ -128,7 +134,11 @@ class VectorIndex:
         threads: int | None = None,
     ) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
         """The same for (n, dim) queries on all cores; missing places hold slot 0xFFFFFFFF and score NaN."""
-    def stats(self) -> dict[str, int | float | list[int]]: ...
+    def link(self, *, threads: int | None = None) -> None:
+        """Link every waiting row now (`threads`: all cores), however small the index; returns when it is done."""
+    def stats(self) -> dict[str, int | float | list[int]]:
+        """Counts (`live removed erased linked dead unlinked slots`), `levels` (nodes on each, from 0), `max_level`,
+        `mean_degree`, and bytes of address space by arena (`bytes_rows`, …, of which `bytes_mapped` from files)."""
     # The chunk protocol (see src/chunks.rs).
     def freeze(self, lsn: int) -> list[Chunk]: ...
     def write(self, chunk: Chunk, path: str) -> tuple[int, str]:

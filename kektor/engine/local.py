@@ -130,7 +130,7 @@ class LocalEngine:
         with self._reading():
             space, visible = self._seen(view)
             slots = visible.slots
-            first = slots.rank(after)
+            first = 0 if after is None else slots.rank(after)
             taken = list(slots[first : first + limit])
             more = first + limit < len(slots)
             return Page([space.node(slot) for slot in taken], _write_cursor(taken[-1]) if more else None)
@@ -539,9 +539,9 @@ class LocalEngine:
         return steps
 
 
-def _read_cursor(cursor: str | None) -> int:
+def _read_cursor(cursor: str | None) -> int | None:
     if cursor is None:
-        return 0
+        return None
     if not cursor.startswith("s") or not cursor[1:].isdecimal():
         raise Invalid(f"cursor {cursor!r} did not come from a list", field="cursor")
     return int(cursor[1:])

@@ -12,18 +12,15 @@ import numpy as np
 from kektor_native import TextIndex, VectorIndex
 from msgspec import structs
 
-from kektor import times
 from kektor.engine.columns import Columns
 from kektor.engine.effects import AddVector, AmendNode, DropNode, EndEdge, PutEdge, PutNode, SetState
+from kektor.engine.indexed import TEXT_FIELDS, about
 from kektor.engine.records import Edge, IndexSettings, Node, NodeKey, Scope
 from kektor.graph import Adjacency
 from kektor.storage.heap import RecordHeap
 from kektor.storage.structure import Structure
 
-__all__ = ["TEXT_FIELDS", "EdgeRow", "IndexSpace"]
-
-TEXT_FIELDS: tuple[tuple[str, float], ...] = (("text", 1.0), ("about", 0.5))
-"""What is searched, and its weight: the words themselves, and who, what or when they are filed under."""
+__all__ = ["EdgeRow", "IndexSpace"]
 
 _AMENDABLE = tuple(field for field in AmendNode.__struct_fields__ if field not in {"index", "slot"})
 
@@ -222,15 +219,6 @@ class IndexSpace:
             slots = np.array([slot for slot, _ in rows], np.uint32)
             flat = np.frombuffer(b"".join(vector for _, vector in rows), "<f4").astype(np.float32, copy=False)
             self.vectors.add(slots, flat.reshape(len(rows), self.settings.dim), lsn=lsn)
-
-
-def about(node: Node) -> str:
-    """What a node is filed under, for the text index: tags, speaker, title, name, and the day it happened."""
-    parts = list(node.tags)
-    parts += [value for key in ("speaker", "title", "name") if isinstance(value := node.metadata.get(key), str)]
-    if node.occurred is not None:
-        parts.append(times.day_words(node.occurred.at))
-    return "\n".join(parts)
 
 
 def _append(table: dict[Any, tuple[int, ...]], key: Any, slot: int) -> None:

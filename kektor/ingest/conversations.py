@@ -1,5 +1,6 @@
 """Conversations: one `source` node a message, in the order said, the same however often they are sent."""
 
+import base64
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -64,7 +65,7 @@ def message_drafts(request: IngestMessagesRequest, scope: Scope, context: Memory
                 index=request.index,
                 scope=scope,
                 text=message.content,
-                node_id=f"msg-{context.digester.exact(identity, *structs.astuple(scope)).hex()}",
+                node_id=_node_id("msg", context.digester.exact(identity, *structs.astuple(scope))),
                 kind=Kind.SOURCE,
                 metadata=metadata,
                 layer="episodic",
@@ -74,6 +75,11 @@ def message_drafts(request: IngestMessagesRequest, scope: Scope, context: Memory
             )
         )
     return drafts
+
+
+def _node_id(prefix: str, digest: bytes) -> str:
+    """80 bits are enough to tell messages apart, and short ids leave more of a context to what was said."""
+    return f"{prefix}-{base64.b32encode(digest[:10]).decode().lower()}"
 
 
 def _identity(session: str, message: MessageIn, at: Moment | None, context: MemoryContext) -> bytes:
@@ -122,7 +128,7 @@ class IngestMessages(MemoryCommand):
     def _session(self, tx: Transaction, principal: Principal) -> None:
         """A session that a call names and nobody started is created."""
         digest = self.context.digester.exact("session", self.session, *structs.astuple(self.scope))
-        key = NodeKey(self.scope, f"ses-{digest.hex()}")
+        key = NodeKey(self.scope, _node_id("ses", digest))
         if tx.node(self.index, key) is not None:
             return
         draft = Draft(

@@ -176,7 +176,7 @@ class CreateIndexRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     reason: str = ""
 
 
-class PolicyChange(Struct, forbid_unknown_fields=True, kw_only=True):
+class PolicyChange(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     evidence: Literal["off", "record", "require"] | None = None
     agent_writes: Literal["accept", "propose"] | None = None
     write: Literal["open", "gated", "frozen"] | None = None

@@ -4,13 +4,27 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use roaring::RoaringBitmap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An immutable set of slots in roaring form.
 #[pyclass(module = "kektor_native", frozen)]
 #[derive(Clone)]
 pub struct Bitmap {
     pub inner: Arc<RoaringBitmap>,
+    words: Arc<OnceLock<Box<[u64]>>>,
+}
+
+impl Bitmap {
+    /// The same set as one bit a slot, made at the first use: loops that ask for single slots need it.
+    pub fn words(&self) -> &[u64] {
+        self.words.get_or_init(|| {
+            let mut words = vec![0u64; self.inner.max().map_or(0, |max| max as usize / 64 + 1)];
+            for slot in self.inner.iter() {
+                words[slot as usize / 64] |= 1 << (slot % 64);
+            }
+            words.into()
+        })
+    }
 }
 
 #[pymethods]
@@ -20,7 +34,7 @@ impl Bitmap {
     fn new(data: &[u8]) -> PyResult<Self> {
         let inner = RoaringBitmap::deserialize_from(data)
             .map_err(|e| PyValueError::new_err(format!("not a serialized roaring bitmap: {e}")))?;
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Arc::new(inner), words: Arc::default() })
     }
 
     fn __len__(&self) -> usize {

@@ -96,13 +96,20 @@ def _keep_best(
         found[key] = (candidate, origin)
         return
     best, best_origin = held
+    if _says_more(candidate, best):
+        best_origin = origin
     vectors = [v for v in (best.vector, candidate.vector) if v is not None]
     merged = best._replace(
         vector=max(vectors) if vectors else None,
         text=max(best.text, candidate.text),
         exact=best.exact or candidate.exact,
     )
-    found[key] = (merged, best_origin if best_origin is None or origin is not None else None)
+    found[key] = (merged, best_origin)
+
+
+def _says_more(one: Candidate, other: Candidate) -> bool:
+    """Which of two versions of a lineage the question was really about."""
+    return (one.vector or 0.0, one.text) > (other.vector or 0.0, other.text)
 
 
 def _head(engine: Engine, view: View, node: Node) -> Node | None:

@@ -1,3 +1,7 @@
+//! Full text: from words to ranked documents.
+
+pub mod analysis;
+
 use pyo3::prelude::*;
 
 pub fn register(_m: &Bound<'_, PyModule>) -> PyResult<()> {
