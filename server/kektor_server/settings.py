@@ -6,11 +6,11 @@ Only the standard library is imported, so that a command that merely looks for a
 import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 __all__ = ["Settings", "SettingsError", "load_settings"]
 
@@ -25,11 +25,6 @@ def _default_data() -> Path:
     return Path(base).expanduser() / "kektor"
 
 
-def _about(text: str, default: Any = None, *, factory: Any = None) -> Any:
-    about = {"about": text}
-    return field(default=default, metadata=about) if factory is None else field(default_factory=factory, metadata=about)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """All of them, with their defaults. In `kektor.toml` the names are these, in the environment `KEKTOR_` + name.
@@ -38,27 +33,27 @@ class Settings:
     '127.0.0.1'
     """
 
-    data: Path = _about("the data directory", factory=_default_data)
-    host: str = _about("the address to listen on", "127.0.0.1")
-    port: int = _about("the port to listen on; 0 takes a free one", 9091)
-    allowed_hosts: tuple[str, ...] = _about("names besides those of loopback that a Host header may hold", ())
-    allowed_origins: tuple[str, ...] = _about("origins (https://app.example) whose pages may call", ())
-    insecure: bool = _about("listen off loopback without authentication", False)
-    embedder: str = _about("what new indexes embed with", "default")
-    sync: str = _about("when a write is acknowledged: always, interval:<ms> or off", "always")
-    body_bytes: int = _about("the largest body of a request", 64 << 20)
-    buffered_bytes: int = _about("the most that bodies of unfinished requests may hold together", 512 << 20)
-    header_bytes: int = _about("the largest request line with its headers", 64 << 10)
-    request_seconds: float = _about("within which a request must have arrived", 30.0)
-    requests: int = _about("requests answered at the same time; more are told to come back", 1024)
-    read_threads: int = _about("threads for reads", 8)
-    write_threads: int = _about("threads for writes, which mostly wait for the disk", 32)
-    queue: int = _about("calls that may wait for a thread, of reads and of writes each", 256)
-    drain_seconds: float = _about("that calls in flight get when the server stops", 30.0)
-    idle_exit: float = _about("seconds without clients after which an on-demand daemon leaves", 600.0)
-    access_log: bool = _about("log a line for every request", False)
-    log_level: str = _about("debug, info, warning or error", "warning")
-    origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False, metadata={"internal": True})
+    data: Annotated[Path, "the data directory"] = field(default_factory=_default_data)
+    host: Annotated[str, "the address to listen on"] = "127.0.0.1"
+    port: Annotated[int, "the port to listen on; 0 takes a free one"] = 9091
+    allowed_hosts: Annotated[tuple[str, ...], "names besides those of loopback that a Host header may hold"] = ()
+    allowed_origins: Annotated[tuple[str, ...], "origins (https://app.example) whose pages may call"] = ()
+    insecure: Annotated[bool, "listen off loopback without authentication"] = False
+    embedder: Annotated[str, "what new indexes embed with"] = "default"
+    sync: Annotated[str, "when a write is acknowledged: always, interval:<ms> or off"] = "always"
+    body_bytes: Annotated[int, "the largest body of a request"] = 64 << 20
+    buffered_bytes: Annotated[int, "the most that bodies of unfinished requests hold together"] = 512 << 20
+    header_bytes: Annotated[int, "the largest request line with its headers"] = 64 << 10
+    request_seconds: Annotated[float, "within which a request must have arrived"] = 30.0
+    requests: Annotated[int, "requests answered at the same time; more are told to come back"] = 1024
+    read_threads: Annotated[int, "threads for reads"] = 8
+    write_threads: Annotated[int, "threads for writes, which mostly wait for the disk"] = 32
+    queue: Annotated[int, "calls that may wait for a thread, of reads and of writes each"] = 256
+    drain_seconds: Annotated[float, "that calls under way get when the server stops"] = 30.0
+    idle_exit: Annotated[float, "seconds without clients after which an on-demand daemon leaves"] = 600.0
+    access_log: Annotated[bool, "log a line for every request"] = False
+    log_level: Annotated[str, "debug, info, warning or error"] = "warning"
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Where each value came from: `flag`, the name of a variable, the path of a file; absent is the default."""
 
     def __post_init__(self) -> None:
@@ -72,7 +67,7 @@ class Settings:
     @staticmethod
     def names() -> Iterator[tuple[str, str]]:
         """Every setting with what it is, for help texts and documentation."""
-        return ((part.name, part.metadata["about"]) for part in _FIELDS)
+        return ((name, get_args(hint)[1]) for name, hint in _HINTS.items())
 
 
 def load_settings(
@@ -115,8 +110,10 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-_FIELDS: Final = tuple(part for part in fields(Settings) if "about" in part.metadata)
-_KINDS: Final[Mapping[str, Any]] = {part.name: get_type_hints(Settings)[part.name] for part in _FIELDS}
+_HINTS: Final[Mapping[str, Any]] = {
+    name: hint for name, hint in get_type_hints(Settings, include_extras=True).items() if get_origin(hint) is Annotated
+}
+_KINDS: Final[Mapping[str, Any]] = {name: get_args(hint)[0] for name, hint in _HINTS.items()}
 _LEVELS: Final = ("debug", "info", "warning", "error")
 _AT_LEAST: Final[Mapping[str, float]] = {
     "port": 0,
