@@ -158,6 +158,11 @@ class TextIndex:
     `fields` are (name, weight) pairs; a document gives one string per field. Term frequency and length are the
     weighted sums over the fields (BM25F with one b). idf = ln(1 + (N - df + 0.5) / (df + 0.5)) over live
     documents; the score of a term is idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length)).
+
+    >>> index = TextIndex()
+    >>> index.add(7, ["Ticket TKT-100 is about the heating."], lsn=1)
+    >>> index.search("what about tkt-100?", 10)[0]
+    array([7], dtype=uint32)
     """
 
     def __new__(
@@ -172,34 +177,67 @@ class TextIndex:
     @property
     def language(self) -> str: ...
     @property
-    def applied_lsn(self) -> int: ...
+    def applied_lsn(self) -> int:
+        """Highest LSN given to `add` or `remove`; the owner skips frames at or below it."""
     def __len__(self) -> int:
         """Live documents."""
     def __contains__(self, slot: int) -> bool: ...
     def add(self, slot: int, texts: Sequence[str], *, lsn: int) -> None:
-        """Index a document; ValueError when the slot is taken or the number of texts is not that of fields."""
-    def remove(self, slot: int, *, lsn: int) -> bool:
-        """Take a document out; false when it was not there. Its terms leave every statistic."""
+        """Index a document; searchable when the call returns.
+
+        ValueError when the slot is taken or 0xFFFFFFFF, the number of texts is not that of fields, or they are over
+        256 MiB together.
+        """
+    def remove(self, slot: int, *, lsn: int, erase: bool = False) -> bool:
+        """Take a document out; false when it was not there. Its terms leave every statistic at once.
+
+        With `erase` the next checkpoint rewrites the segment that holds it; else its terms stay in that file until a
+        merge drops them.
+        """
     def search(
         self, query: str, k: int, *, filter: Bitmap | None = None
     ) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
-        """Slots and scores of the k best documents that hold any term of the query, best first."""
+        """Slots and scores of the k best documents that hold any of `query_terms(query)`, best first.
+
+        Of equal scores the lower slot comes first. A term that the query names twice counts twice.
+        """
     def scores(self, query: str, slots: NDArray[np.uint32]) -> NDArray[np.float32]:
         """BM25 scores of the query for the given slots; 0 where no term occurs."""
     def analyze(self, text: str) -> list[str]:
         """The terms of a text, in order, as indexed."""
+    def query_terms(self, query: str) -> list[str]:
+        """The terms that a query asks for; see the function of this name."""
     def document_frequency(self, term: str) -> int:
         """Live documents that hold an (analysed) term."""
-    def stats(self) -> dict[str, int | float]: ...
+    def stats(self) -> dict[str, int | float]:
+        """documents, removed (still in segments), growing (not yet in a segment), postings, segments, mean_length."""
+    # The chunk protocol (see src/chunks.rs).
     def freeze(self, lsn: int) -> list[Chunk]: ...
-    def write(self, chunk: Chunk, path: str) -> tuple[int, str]: ...
-    def release(self, written: bool) -> None: ...
+    def write(self, chunk: Chunk, path: str) -> tuple[int, str]:
+        """Write one frozen chunk to a new file and sync it; returns (length, sha256 hex)."""
+    def release(self, written: bool) -> None:
+        """End the freeze; `written` says that every chunk reached a checkpoint."""
     @staticmethod
-    def open(folder: str) -> TextIndex: ...
-    def validate(self) -> list[str]: ...
+    def open(folder: str) -> TextIndex:
+        """Map what `write` left in a folder; CorruptFile when it cannot be trusted."""
+    def validate(self) -> list[str]:
+        """Every broken invariant in words; empty when sound. Never raises on damaged bytes."""
 
 def analyze(text: str, language: str = "english") -> list[str]:
-    """The terms an index of that language would hold for a text."""
+    """The terms an index of that language would hold for a text: words folded and stemmed, identifiers whole and
+    split, runs of scripts without spaces as characters and bigrams.
+    """
+
+def query_terms(query: str, language: str = "english") -> list[str]:
+    """The terms a query asks for: those that carry meaning, and only if there are none, all of them.
+
+    Function words, the parts of an identifier, and single characters of a longer run do not carry meaning alone.
+
+    >>> query_terms("Where is ticket TKT-100?")
+    ['ticket', 'tkt-100']
+    >>> query_terms("to be or not to be")
+    ['to', 'be', 'or', 'not', 'to', 'be']
+    """
 
 def languages() -> list[str]:
     """The languages `TextIndex` has an analyzer for."""

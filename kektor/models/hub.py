@@ -1,8 +1,9 @@
 """An embedder from the model hub (huggingface.co or a mirror): files pinned by commit, cached on disk."""
 
 import re
+from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from kektor.errors import Corrupt, Invalid, NotFound, Unavailable
 from kektor.models.extras import require
@@ -110,29 +111,27 @@ class HubEmbedder(OnnxEmbedder):
         return ModelFiles(model, tokenizer, digest, sha256_of(tokenizer))
 
     def _fetch(self, file: str) -> Path:
-        from huggingface_hub import errors, hf_hub_download
-        from huggingface_hub.utils.tqdm import tqdm
+        from huggingface_hub import errors, get_hf_file_metadata, hf_hub_download, hf_hub_url
 
-        class Silent(tqdm):
-            def __init__(self, *args: object, **kwargs: object) -> None:
-                super().__init__(*args, **{**kwargs, "disable": True})  # type: ignore[no-untyped-call]
-
+        fetch = partial(
+            hf_hub_download,
+            self._repo,
+            file,
+            revision=self._revision,
+            endpoint=self._endpoint,
+            cache_dir=self._cache_dir,
+            token=self._token,
+        )
+        try:
+            return Path(fetch(local_files_only=True))
+        except errors.LocalEntryNotFoundError:
+            pass
         at = f"{self._repo} at {self._revision[:12]}"
         try:
-            path = hf_hub_download(
-                self._repo,
-                file,
-                revision=self._revision,
-                endpoint=self._endpoint,
-                cache_dir=self._cache_dir,
-                token=self._token,
-                tqdm_class=Silent,
-            )
-        except errors.LocalEntryNotFoundError as error:
-            raise Unavailable(
-                f"the model hub cannot be reached and {file} of {at} is not in the local cache; "
-                "fetch it once while online, or point embedder='onnx:PATH' at a copy"
-            ) from error
+            # asked first because the download itself would try for half a minute before it says so
+            url = hf_hub_url(self._repo, file, revision=self._revision, endpoint=self._endpoint)
+            get_hf_file_metadata(url, token=self._token, endpoint=self._endpoint)
+            return Path(fetch(tqdm_class=_silent_progress()))
         except (
             errors.RepositoryNotFoundError,
             errors.RevisionNotFoundError,
@@ -145,6 +144,17 @@ class HubEmbedder(OnnxEmbedder):
             ) from error
         except Exception as error:
             raise Unavailable(
-                f"{file} of {at} could not be fetched: {type(error).__name__}: {error}"
+                f"{file} of {at} is not in the local cache and could not be fetched from the model hub "
+                f"({type(error).__name__}); fetch it once while online, or use a copy with embedder='onnx:PATH'"
             ) from error
-        return Path(path)
+
+
+def _silent_progress() -> type[Any]:
+    from huggingface_hub.utils.tqdm import tqdm
+
+    class Silent(tqdm):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            kwargs["disable"] = True
+            super().__init__(*args, **kwargs)  # type: ignore[no-untyped-call]
+
+    return Silent

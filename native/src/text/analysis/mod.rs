@@ -21,6 +21,8 @@ use script::{script, Script};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 
+/// Raised with every change that makes other terms of a text: stored ones are then of no use.
+pub const VERSION: u32 = 1;
 /// Terms longer than this many bytes are indexed by their beginning and a digest of the whole.
 pub const LONGEST_TERM: usize = 128;
 /// Longer words are no words; stemmers never meet them.
