@@ -100,9 +100,10 @@ class Columns:
         for field, key in added.ordered:
             self.ordered[field].insert(key, slot)
         for path, part, key in removed.metadata:
-            column = self.metadata[path]
-            _METADATA_PARTS[part][1](column, key, slot)
-            if not column.present:
+            _METADATA_PARTS[part][1](self.metadata[path], key, slot)
+        for path in {path for path, part, _ in removed.metadata if part == "present"}:
+            # Only once every part is out: they come in any order.
+            if not self.metadata[path].present:
                 del self.metadata[path]
         for path, part, key in added.metadata:
             column = self.metadata.setdefault(path, MetadataColumn())
