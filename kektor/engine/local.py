@@ -15,12 +15,13 @@ import msgspec
 import numpy as np
 from kektor_native import CorruptFile
 from numpy.typing import NDArray
+from pyroaring import BitMap
 
 from kektor import clock
 from kektor.engine import effects as fx
 from kektor.engine.port import Damage, Direction, EngineHealth, EngineStats, Page, Scored, Subgraph, Vector
 from kektor.engine.port import Path as GraphPath
-from kektor.engine.records import Edge, IndexSettings, Node, NodeKey, Scope, Tombstone
+from kektor.engine.records import Edge, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
 from kektor.engine.space import EdgeRow, IndexSpace
 from kektor.engine.staging import LocalTransaction
 from kektor.engine.tables import SmallTables
@@ -151,6 +152,31 @@ class LocalEngine:
             slots = space.columns.having("session", session) & visible.slots
             nodes = [space.node(slot) for slot in slots]
             return [node for node in nodes if node.scope == scope]
+
+    def neighbours(self, view: View, keys: Sequence[NodeKey]) -> list[tuple[NodeKey | None, NodeKey | None]]:
+        with self._reading():
+            space, visible = self._seen(view)
+            sources = space.columns.having("kind", Kind.SOURCE.value) & visible.slots
+            sessions: dict[tuple[str, Scope], BitMap] = {}
+            return [self._around(space, space.slot(key), key.scope, sources, sessions) for key in keys]
+
+    def _around(
+        self,
+        space: IndexSpace,
+        slot: int | None,
+        scope: Scope,
+        sources: BitMap,
+        sessions: dict[tuple[str, Scope], BitMap],
+    ) -> tuple[NodeKey | None, NodeKey | None]:
+        if slot is None or slot not in sources or not (session := space.node(slot).session):
+            return None, None
+        if (session, scope) not in sessions:
+            sessions[session, scope] = space.columns.in_session(session, scope) & sources
+        order = sessions[session, scope]
+        at = order.rank(slot) - 1
+        around = (order[at - 1] if at > 0 else None, order[at + 1] if at + 1 < len(order) else None)
+        before, after = (None if s is None else NodeKey(scope, space.node(s).id) for s in around)
+        return before, after
 
     # Searching
 

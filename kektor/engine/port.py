@@ -180,6 +180,9 @@ class Engine(Protocol):
     def session(self, view: View, scope: Scope, session: str) -> list[Node]:
         """Visible nodes of one session, in the order they were recorded."""
 
+    def neighbours(self, view: View, keys: Sequence[NodeKey]) -> list[tuple[NodeKey | None, NodeKey | None]]:
+        """For each node of a session the visible source recorded before it and after it there."""
+
     def vectors(self, view: View, keys: Sequence[NodeKey]) -> list[Vector | None]: ...
     def nearest(self, view: View, vector: Vector, k: int, *, ef: int | None = None) -> list[Scored]: ...
     def nearest_batch(

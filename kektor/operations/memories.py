@@ -99,6 +99,7 @@ class MemoryOperations(BaseOperations):
         """Archive, retract or erase some ids, all or nothing.
 
         Erasing takes whole lineages, copies and what rests on them alone. Archiving and retracting take one id a call.
+        A repeat under an idempotency key answers the same receipt and no entries: what was erased is not told again.
         """
         _check_ids(request.ids)
         if request.mode != "erase":
@@ -110,7 +111,7 @@ class MemoryOperations(BaseOperations):
             rule=read_rule(request.scope),
             dry_run=request.dry_run,
             reason=request.reason,
-            idempotency_key=request.idempotency_key,
+            idempotency_key=None if request.dry_run else request.idempotency_key,
             asked=request,
         )
         receipt = self._submit(command, principal)
@@ -212,7 +213,8 @@ class MemoryOperations(BaseOperations):
             raise Invalid(f"{verb} takes one id a call and no dry_run", field="ids")
         command = _VERBS[verb](**self._about(request.ids[0], about))
         receipt = self._submit(command, principal)
-        return Forgotten([_forgotten(command.node, "named")], [], [], False, receipt)
+        repeated = not hasattr(command, "node")
+        return Forgotten([] if repeated else [_forgotten(command.node, "named")], [], [], False, receipt)
 
 
 def _check_ids(ids: list[str]) -> None:
