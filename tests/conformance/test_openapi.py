@@ -538,7 +538,9 @@ NUMBERS = st.integers(-2, 12) | st.sampled_from([0.5, 1e38, 1e39, 2**63, 2**64, 
 
 IDS = st.sampled_from(["m1", "m2", "two", "x", "y", "z"])
 FLOATS = st.floats(-2, 2, width=32)
-TIMES = st.sampled_from(["2024", "2024-02", "2024-02-29", "2025-01-01T10:00:00Z", "2025-01-01T10:00:00+02:00", 1.7e9, 0])
+TIMES = st.sampled_from(
+    ["2024", "2024-02", "2024-02-29", "2025-01-01T10:00:00Z", "2025-01-01T10:00:00+02:00", 1.7e9, 0]
+)
 SAID = st.sampled_from(["the first fact", "another fact", "x", "tea", "Dana owns the account"]) | st.text(
     st.characters(categories=["L", "N", "P", "S", "So"]), min_size=1, max_size=20
 )
@@ -554,7 +556,9 @@ FITTING: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(["k", "limit", "ef", "budget_tokens"], st.integers(1, 50)),
     **dict.fromkeys(["depth", "max_depth", "expected_version"], st.integers(1, 3)),
     **dict.fromkeys(["alpha", "weight", "b", "k1"], st.floats(0, 1)),
-    **dict.fromkeys(["metadata", "props"], st.dictionaries(st.text("kv", min_size=1), st.integers() | SAID, max_size=3)),
+    **dict.fromkeys(
+        ["metadata", "props"], st.dictionaries(st.text("kv", min_size=1), st.integers() | SAID, max_size=3)
+    ),
     "ids": st.lists(IDS, min_size=1, max_size=2),
     "index": st.sampled_from(["default", "v"]),
     "name": st.sampled_from(["made", "v", "w1", "w2"]),
@@ -660,7 +664,9 @@ def requests(draw: st.DrawFn, contract: Contract) -> tuple[Operation, str, Any]:
         elif parameter["in"] == "query" and draw(st.booleans()):
             value = draw(drawn.named(parameter["name"], parameter["schema"]))
             values = value if isinstance(value, list) else [value]
-            query += [f"{parameter['name']}={quote(part if isinstance(part, str) else json.dumps(part))}" for part in values]
+            query += [
+                f"{parameter['name']}={quote(part if isinstance(part, str) else json.dumps(part))}" for part in values
+            ]
     body = None
     if "requestBody" in operation.described:
         content = operation.described["requestBody"]["content"]["application/json"]

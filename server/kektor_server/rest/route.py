@@ -110,9 +110,10 @@ class Route:
         self._takes_query = "query" in hints
 
     def reply(
-        self, service: Service, principal: Principal, headers: Headers, path: list[str], query: Any, body: bytes
+        self, service: Service, principal: Principal, headers: Headers, path: list[str], query: Any, parts: list[bytes]
     ) -> Reply:
         """Decode, call the one operation, encode."""
+        body = b"".join(parts)
         key = _idempotency_key(headers) if self.keyed else None
         values: list[Any] = [*path]
         if self._takes_query:

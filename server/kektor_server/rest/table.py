@@ -55,13 +55,13 @@ class RouteTable(BaseRoute):
         principal = NOBODY if route.public else service.authenticate(headers)
         path = [unquote(raw, field=name) for name, raw in zip(route.placeholders, raw_values, strict=True)]
         query = route.query.read(scope["query_string"])
-        body = await service.intake.read(receive, headers)
+        parts = await service.intake.read(receive, headers)
         try:
-            work = partial(route.reply, service, principal, headers, path, query, body)
+            work = partial(route.reply, service, principal, headers, path, query, parts)
             lane = self._lanes.get(route.lane)
             reply = work() if lane is None else await lane.run(work)
         finally:
-            service.intake.release(body)
+            service.intake.release(parts)
         await _send(send, reply)
 
     def _add(self, route: Route) -> None:

@@ -208,7 +208,13 @@ BAD = [
     Bad("forget", {"ids": ["nobody"]}, "id", 404, "not_found"),
     Bad("forget", {"ids": ["{memory}", "nobody"]}, "id", 404, "not_found"),
     Bad("link", edge(dst="nobody"), "dst", 404, "not_found"),
-    Bad("link", {"edges": [{"src": "x", "rel": "r", "dst": "y"}, {"src": "no", "rel": "r", "dst": "y"}]}, "src", 404, "not_found"),
+    Bad(
+        "link",
+        {"edges": [{"src": "x", "rel": "r", "dst": "y"}, {"src": "no", "rel": "r", "dst": "y"}]},
+        "src",
+        404,
+        "not_found",
+    ),
     Bad("unlink", {"rel": "never"}, "rel", 404, "not_found"),
     Bad("traverse", {"root": "nobody"}, "id", 404, "not_found"),
     Bad("remember", {"index": "no spaces"}, "index"),
@@ -220,7 +226,9 @@ BAD = [
     Bad("upsert", node(vector=[]), "nodes[0].vector"),
     Bad("upsert", node(vector=[0, 0, 0]), "nodes[0].vector"),
     Bad("upsert", node(vector=[1e300, 0, 0]), "nodes[0].vector"),
-    Bad("upsert", {"nodes": [{"id": "a", "vector": [1, 2, 3]}, {"id": "b", "vector": [1, 2, 3, 4]}]}, "nodes[1].vector"),
+    Bad(
+        "upsert", {"nodes": [{"id": "a", "vector": [1, 2, 3]}, {"id": "b", "vector": [1, 2, 3, 4]}]}, "nodes[1].vector"
+    ),
     Bad("patch", {"vector": [1]}, "vector"),
     Bad("patch", {"vector": [0, 0, 0]}, "vector"),
     Bad("search", {"vector": [1, 0]}, "vector"),
@@ -336,7 +344,9 @@ def fill(live: LiveServer) -> None:
     live.ok(live.http.post("/v1/indexes/v/edges", json={"edges": [{"src": "y", "rel": "old", "dst": "x"}]}), 201)
 
 
-def send(live: LiveServer, good: Good, body: dict[str, Any], *, path: str | None = None, params: str = "") -> httpx.Response:
+def send(
+    live: LiveServer, good: Good, body: dict[str, Any], *, path: str | None = None, params: str = ""
+) -> httpx.Response:
     names = {"{memory}": "m1", "{source}": source_of(live)}
     path = (path or good.path).replace("{memory}", "m1")
     takes_body = good.method in ("POST", "PATCH") or path.endswith("/edges")
@@ -470,7 +480,9 @@ def test_headers_that_declare_something_else_are_invalid(filled: LiveServer, hea
     assert filled.stored() == before
 
 
-@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", 'application/json;charset="UTF-8"', "Application/JSON"])
+@pytest.mark.parametrize(
+    "kind", ["application/json; charset=utf-8", 'application/json;charset="UTF-8"', "Application/JSON"]
+)
 def test_json_may_be_declared_in_any_of_its_spellings(live: LiveServer, kind: str) -> None:
     answer = live.http.post("/v1/memories", content='{"text": "café"}'.encode(), headers={"content-type": kind})
     live.ok(answer, 201)

@@ -22,7 +22,10 @@ def commands() -> list[tuple[str, Any]]:
     blocks = re.findall(r"^```console\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     lines = [line for block in blocks for line in block.splitlines()]
     assert len(lines) % 2 == 0
-    return [(command.removeprefix("$ "), json.loads(answer)) for command, answer in zip(lines[::2], lines[1::2])]
+    return [
+        (command.removeprefix("$ "), json.loads(answer))
+        for command, answer in zip(lines[::2], lines[1::2], strict=True)
+    ]
 
 
 def holds(answer: Any, shown: Any) -> bool:
@@ -63,7 +66,9 @@ def test_the_page_names_every_setting_with_its_default() -> None:
     for name, shown in rows.items():
         default = getattr(Settings(), name)
         if name != "data":
-            expected = {False: "off", (): "none"}.get(default, f"`{default:g}`" if isinstance(default, float) else f"`{default}`")
+            expected = {False: "off", (): "none"}.get(
+                default, f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
+            )
             assert shown == expected, name
 
 
