@@ -86,6 +86,9 @@ class PlainEngine:
         seen = {_key(node): node for node in self._visible(view)}
         return [seen.get(key) for key in keys]
 
+    def admits(self, view: View, keys: Sequence[NodeKey]) -> list[bool]:
+        return [node is not None for node in self.fetch(view, keys)]
+
     def page(self, view: View, *, limit: int, cursor: str | None = None) -> Page:
         if cursor is not None and not cursor.isdecimal():
             raise Invalid(f"cursor {cursor!r} did not come from a list", field="cursor")

@@ -7,7 +7,14 @@ from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 import kektor
 from kektor import clock
@@ -217,11 +224,9 @@ def test_engines_agree(tmp_path: Path) -> None:
     run_state_machine_as_test(
         EnginesAgree,
         settings=settings(
-            max_examples=int(os.environ.get("N","15")),
+            max_examples=int(os.environ.get("N", "15")),
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
         ),
     )
-
-

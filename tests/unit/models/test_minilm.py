@@ -15,8 +15,8 @@ from kektor.models import minilm as minilm_module
 from kektor.models import onnx_embedder as onnx_embedder_module
 
 FILLER = (
-    "The harbour office keeps a ledger of every ship that comes in, its cargo, its master and the fee that was "
-    "paid. On Mondays the ledger is read aloud to the council, who seldom listen. "
+    "The harbour office keeps a ledger of every ship that comes in, its cargo, its master and the fee that "
+    "was paid. On Mondays the ledger is read aloud to the council, who seldom listen. "
 )
 KEY_SENTENCE = "Dana's sister is allergic to peanuts and carries an adrenaline pen."
 
@@ -178,9 +178,7 @@ def test_progress_can_stop_the_work(minilm: MiniLMEmbedder) -> None:
     assert minilm.embed(["after that it works"]).shape == (1, 384)
 
 
-def test_the_same_text_twice_in_a_call_runs_once(
-    minilm: MiniLMEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_text_twice_in_a_call_runs_once(minilm: MiniLMEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
     encoder = minilm._encoder.get()
     encode = encoder.encode
@@ -229,9 +227,7 @@ def test_many_threads_at_first_use_load_the_model_once(monkeypatch: pytest.Monke
 def test_a_failed_load_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = MiniLMEmbedder()
     with monkeypatch.context() as patch:
-        patch.setattr(
-            onnx_embedder_module, "OnnxEncoder", lambda *_, **__: (_ for _ in ()).throw(Corrupt("no"))
-        )
+        patch.setattr(onnx_embedder_module, "OnnxEncoder", lambda *_, **__: (_ for _ in ()).throw(Corrupt("no")))
         with pytest.raises(Corrupt):
             embedder.warm()
         assert not embedder.loaded
@@ -245,7 +241,7 @@ def test_the_fingerprint_is_known_before_the_model_and_without_its_runtime() -> 
         "embedder = models.resolve()\n"
         "print(embedder.fingerprint.text)\n"
         "assert embedder.dim == 384 and not embedder.loaded\n"
-        "assert not {'onnxruntime', 'tokenizers', 'openai', 'huggingface_hub', 'torch'} & sys.modules.keys()\n"
+        "assert not {'onnxruntime', 'tokenizers', 'openai', 'huggingface_hub'} & sys.modules.keys()\n"
         "embedder.warm()\n"
         "assert embedder.loaded and 'onnxruntime' in sys.modules\n"
     )
