@@ -236,15 +236,22 @@ class ExchangeableEmbedder(HashingEmbedder):
             self._label = label
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def embedder() -> ExchangeableEmbedder:
     return ExchangeableEmbedder()
 
 
+@pytest.fixture
+def fresh(embedder: ExchangeableEmbedder) -> Iterator[LiveServer]:
+    """A server for a test that changes what the requests speak of."""
+    with kektor.open(":memory:", embedder=embedder) as database, live_server(database) as server:
+        fill(server)
+        yield server
+
+
 @pytest.fixture(scope="module")
-def live(embedder: ExchangeableEmbedder) -> Iterator[LiveServer]:
-    database = kektor.open(":memory:", embedder=embedder)
-    with database, live_server(database, body_bytes=256 * 1024, buffered_bytes=1 << 20) as server:
+def live() -> Iterator[LiveServer]:
+    with live_server(body_bytes=256 * 1024, buffered_bytes=1 << 20) as server:
         fill(server)
         yield server
 
@@ -421,12 +428,12 @@ def expect(live: LiveServer, contract: Contract, operation: Operation, asked: As
     contract.check(operation, answer)
 
 
-def test_every_success_is_reached_and_is_as_declared(live: LiveServer, contract: Contract) -> None:
+def test_every_success_is_reached_and_is_as_declared(fresh: LiveServer, contract: Contract) -> None:
     reached: dict[str, set[str]] = {}
     for name, status, asked in SUCCESS:
         if asked.id == "{head}":
-            asked = asked._replace(id=live.ok(live.http.get("/v1/memories/m1?resolve=head"))["id"])
-        expect(live, contract, contract.named(name), asked, status)
+            asked = asked._replace(id=fresh.ok(fresh.http.get("/v1/memories/m1?resolve=head"))["id"])
+        expect(fresh, contract, contract.named(name), asked, status)
         reached.setdefault(name, set()).add(str(status))
     for operation in contract.operations:
         declared = {status for status in operation.described["responses"] if status < "300"}
@@ -451,20 +458,20 @@ def test_every_404_is_reached(live: LiveServer, contract: Contract, monkeypatch:
         expect(live, contract, operation, asked, 404)
 
 
-def test_every_409_is_reached(live: LiveServer, contract: Contract, embedder: ExchangeableEmbedder) -> None:
+def test_every_409_is_reached(fresh: LiveServer, contract: Contract, embedder: ExchangeableEmbedder) -> None:
     for path, body in (
         ("/v1/memories", {"text": "spends a key"}),
         ("/v1/indexes/v/nodes", {"nodes": [{"id": "spends", "vector": [1, 2, 3]}]}),
         ("/v1/indexes", {"name": "made2", "dim": 2}),
     ):
-        live.ok(live.http.post(path, json=body, headers={"idempotency-key": "spent"}), 201)
+        fresh.ok(fresh.http.post(path, json=body, headers={"idempotency-key": "spent"}), 201)
     for operation in declaring(contract, 409):
         asked = CLASHES.get(operation.name, Ask(body_for(operation), id="two"))
         if operation.name == "recall":
             with embedder.exchanged():
-                expect(live, contract, operation, asked, 409)
+                expect(fresh, contract, operation, asked, 409)
         else:
-            expect(live, contract, operation, asked._replace(key="spent"), 409)
+            expect(fresh, contract, operation, asked._replace(key="spent"), 409)
 
 
 def test_every_413_is_reached(live: LiveServer, contract: Contract) -> None:
@@ -674,20 +681,20 @@ def requests(draw: st.DrawFn, contract: Contract) -> tuple[Operation, str, Any]:
     return operation, f"{path}?{'&'.join(query)}", body
 
 
-def test_no_request_meets_an_undeclared_answer(live: LiveServer, contract: Contract) -> None:
-    fill_again(live)
+def test_no_request_meets_an_undeclared_answer(fresh: LiveServer, contract: Contract) -> None:
+    fill_again(fresh)
 
     @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
     @given(requests(contract))
     def answered_as_declared(drawn: tuple[Operation, str, Any]) -> None:
         operation, target, body = drawn
-        answer = live.raw(operation.method, target, None if body is None else json.dumps(body).encode())
+        answer = fresh.raw(operation.method, target, None if body is None else json.dumps(body).encode())
         if answer.status_code in (404, 405) and not known(contract, operation, target):
             return
         contract.check(operation, answer)
         assert answer.status_code < 500, answer.text
         if operation.method == "DELETE" or operation.name in ("forget", "retract", "archive"):
-            fill_again(live)
+            fill_again(fresh)
 
     answered_as_declared()
 
