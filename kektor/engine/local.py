@@ -63,7 +63,7 @@ class LocalEngine:
         if self._store is not None:
             try:
                 self._load(self._store, until=None)
-                self._store.start_log(self.lsn + 1)
+                self.lsn = self._store.start_log(self.lsn)
             except BaseException:
                 self._store.close()
                 raise
