@@ -22,6 +22,11 @@ class IndexOperations(BaseOperations):
     def create_index(self, request: CreateIndexRequest, principal: Principal) -> IndexSettings:
         """Make an index; one without `dim` and `embedder` gets the default embedder."""
         embedder = request.embedder
+        if embedder not in (None, "default", "minilm", self._default_embedder) and "admin" not in principal.rights:
+            raise Forbidden(
+                "an embedder by path, address or model name reads files and calls out: it needs the right 'admin'",
+                field="embedder",
+            )
         if embedder is None and request.dim is None:
             embedder = self._default_embedder
         for name, value, low, high in (
@@ -72,10 +77,16 @@ class IndexOperations(BaseOperations):
         self._submit(command, principal)
         return self._settings(principal, name)
 
-    def drop_index(self, name: str, principal: Principal) -> Receipt:
+    def drop_index(
+        self, name: str, principal: Principal, *, reason: str = "", idempotency_key: str | None = None
+    ) -> Receipt:
         """Drop an index with all it holds."""
-        self._settings(principal, name)
-        return self._submit(DropIndex(context=self.context, index=name), principal)
+        if not principal.grants_for(check_name(name)):
+            raise NotFound(f"there is no index {name!r}", field="index")
+        command = DropIndex(
+            context=self.context, index=name, reason=reason, idempotency_key=idempotency_key, asked=[name]
+        )
+        return self._submit(command, principal)
 
     def list_indexes(self, principal: Principal) -> list[IndexSettings]:
         """Those a grant of the caller reaches."""
