@@ -1,4 +1,4 @@
-"""The pages say what is so: their examples are run, their outputs compared, their tables checked, their links followed."""
+"""The pages say what is so: examples are run, outputs compared, tables checked, links followed."""
 
 import contextlib
 import doctest
@@ -136,6 +136,20 @@ def anchors(page: str) -> set[str]:
 def test_every_page_of_the_docs_is_listed() -> None:
     listed = set(re.findall(r"\]\(([\w-]+\.md)\)", read("docs/README.md")))
     assert {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"} <= listed
+
+
+def test_the_tree_names_every_package_and_nothing_that_is_not_there() -> None:
+    named: set[str] = set()
+    base = ""
+    for first, _ in rows(section("docs/architecture.md", "The tree"))[1:]:
+        paths = re.findall(r"`( *)([^`]+)`", first)
+        for indent, path in paths:
+            named.add((base if indent or paths[0][0] else "") + path.rstrip("/"))
+        if not paths[0][0]:
+            base = paths[0][1]
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+    packages = {path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "kektor").glob("*/__init__.py")}
+    assert packages <= named
 
 
 def test_the_first_page_stays_short() -> None:
