@@ -138,9 +138,7 @@ def test_adds_removes_and_searches_from_many_threads(tmp_path: Path) -> None:
 
     readers = [threading.Thread(target=searcher, args=(i,)) for i in range(3)]
     readers.append(threading.Thread(target=checkpointer))
-    writers = [threading.Thread(target=adder, args=(i,)) for i in range(2)] + [
-        threading.Thread(target=remover)
-    ]
+    writers = [threading.Thread(target=adder, args=(i,)) for i in range(2)] + [threading.Thread(target=remover)]
     for thread in readers + writers:
         thread.start()
     for thread in writers:
