@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kektor_native import VectorIndex
-from vector_samples import (
+
+from tests.support.vector_samples import (
     Floats,
     bitmap,
     checkpoint,

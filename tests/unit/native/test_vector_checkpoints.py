@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kektor_native import Chunk, CorruptFile, VectorIndex
-from vector_samples import Floats, bitmap, checkpoint, clustered, figure, filled, slots_of, wait_until
+
+from tests.support.vector_samples import Floats, bitmap, checkpoint, clustered, figure, filled, slots_of, wait_until
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from kektor_native import VectorIndex
-from vector_samples import (
+
+from tests.support.vector_samples import (
     METRICS,
     NO_SLOT,
     Floats,
