@@ -118,9 +118,16 @@ class EnginesAgree(RuleBasedStateMachine):
         return outcomes[0]
 
     @rule(
-        text=_TEXTS, user=_USERS, tags=_TAGS, metadata=_METADATA, valid_from=_TIMES, valid_to=_TIMES,
-        occurred=_TIMES, own=st.sampled_from([None, None, "one", "two"]), layer=st.sampled_from(["semantic", "episodic"]),
-    )  # fmt: skip
+        text=_TEXTS,
+        user=_USERS,
+        tags=_TAGS,
+        metadata=_METADATA,
+        valid_from=_TIMES,
+        valid_to=_TIMES,
+        occurred=_TIMES,
+        own=st.sampled_from([None, None, "one", "two"]),
+        layer=st.sampled_from(["semantic", "episodic"]),
+    )
     def remember(self, text: str, user: str | None, own: str | None, **fields: Any) -> None:
         fields = {
             "tags": fields["tags"], "metadata": fields["metadata"], "layer": fields["layer"], "id": own,
@@ -172,7 +179,9 @@ class EnginesAgree(RuleBasedStateMachine):
         self.ids += [i for i in receipt.ids if i not in self.ids]
 
     @rule(user=_USERS, filter=_FILTERS, include=_INCLUDE, as_of=_TIMES, past=st.booleans(), data=st.data())
-    def read(self, user: str | None, filter: str | None, include: list[str], as_of: str | None, past: bool, data: Any) -> None:  # fmt: skip
+    def read(
+        self, user: str | None, filter: str | None, include: list[str], as_of: str | None, past: bool, data: Any
+    ) -> None:
         known_at = data.draw(st.sampled_from(self.moments)) / 1e6 if past else None
         kinds = data.draw(st.sampled_from([None, ["memory", "source", "session"]]))
         fields = {"filter": filter, "include": include, "as_of": as_of, "known_at": known_at, "kinds": kinds}
