@@ -72,10 +72,27 @@ class MemoryOperations(BaseOperations):
         """It was seen to hold again."""
         return self._submit(Confirm(**self._about(node_id, request), evidence=request.evidence), principal)
 
-    def reinforce(self, index: str, ids: list[str], scope: rq.ScopeIn | None, principal: Principal) -> Receipt:
+    def reinforce(
+        self,
+        index: str,
+        ids: list[str],
+        scope: rq.ScopeIn | None,
+        principal: Principal,
+        *,
+        reason: str = "",
+        idempotency_key: str | None = None,
+    ) -> Receipt:
         """Count a use; reading never does."""
         _check_ids(ids)
-        command = Reinforce(context=self.context, index=index, ids=ids, rule=read_rule(scope), asked=[ids])
+        command = Reinforce(
+            context=self.context,
+            index=index,
+            ids=ids,
+            rule=read_rule(scope),
+            reason=reason,
+            idempotency_key=idempotency_key,
+            asked=[ids, scope],
+        )
         return self._submit(command, principal)
 
     def forget(self, request: rq.ForgetRequest, principal: Principal) -> Forgotten:

@@ -1,4 +1,4 @@
-"""The server side: REST, MCP, the daemon that owns a data directory, and the command line.
+"""The doors of Kektor that need a network or a terminal: REST, MCP, the command line and the daemon between them.
 
-Importing this package imports nothing: `kektor mcp` must be up before an editor loses patience.
+Nothing is imported here: `kektor mcp` answers before anything heavy is loaded.
 """
