@@ -4,7 +4,7 @@ import sys
 
 __all__ = ["main"]
 
-_EXTRA = ("typer", "rich", "uvicorn", "fastapi")
+_EXTRA = ("typer", "rich", "uvicorn", "starlette")
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ from kektor.errors import Internal, KektorError
 from kektor_server.daemon.ownership import owned
 from kektor_server.daemon.places import UnsafeFolder
 from kektor_server.daemon.service import serve_owned
+from kektor_server.rest.serve import configure_logging
 from kektor_server.settings import SettingsError, load_settings
 
 __all__ = ["run"]
@@ -20,7 +21,7 @@ def run(data: str, ready: int) -> int:
     """Serve a directory on its Unix socket until nobody needs it; `ready` is told "ok" or the error, then closed."""
     try:
         settings = load_settings({"data": data})
-        logging.basicConfig(format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
+        configure_logging(settings)
         with owned(settings) as owner:
             _tell(ready, b"ok")
             serve_owned(owner, settings, on_demand=True)

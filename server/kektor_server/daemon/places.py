@@ -34,7 +34,7 @@ def find_places(data: str) -> Places:
     real = os.path.realpath(data)
     base = os.path.join(runtime_folder(), hashlib.sha256(os.fsencode(real)).hexdigest()[:24])
     places = Places(real, f"{base}.sock", f"{base}.lock", f"{base}.log")
-    if len(os.fsencode(places.socket)) > _LONGEST_SOCKET:
+    if len(os.fsencode(f"{places.socket}.new")) > _LONGEST_SOCKET:
         raise UnsafeFolder(
             f"{places.socket} is too long for a socket: set XDG_RUNTIME_DIR to a folder with a shorter path"
         )

@@ -1,39 +1,14 @@
-"""The sockets a daemon listens on."""
+"""The socket by which a daemon is found."""
 
 import contextlib
-import errno
 import os
 import socket
 
 from kektor_server.daemon.places import Places
 
-__all__ = ["PortTaken", "UnixListener", "listen_tcp"]
+__all__ = ["UnixListener"]
 
 _BACKLOG = 1024
-
-
-class PortTaken(Exception):
-    """The address cannot be listened on; the message says how to choose another."""
-
-
-def listen_tcp(host: str, port: int) -> socket.socket:
-    """A listening socket on an address of this machine; port 0 picks a free one."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(_BACKLOG)
-    except OSError as error:
-        listener.close()
-        if error.errno == errno.EADDRINUSE:
-            raise PortTaken(
-                f"port {port} on {host} is taken: choose another with --port N (0 picks a free one), or stop the "
-                "program that has it"
-            ) from error
-        raise PortTaken(f"cannot listen on {host} port {port}: {error.strerror}") from error
-    listener.setblocking(False)
-    return listener
 
 
 class UnixListener:
@@ -42,9 +17,9 @@ class UnixListener:
     def __init__(self, places: Places) -> None:
         self._path = places.socket
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        # Made under another name, so that whoever finds the right one finds it listening and closed to others;
-        # the rename takes the place of what a killed daemon left.
-        making = f"{places.socket}.{os.getpid()}"
+        # Made under another name, so that whoever finds the right one finds it listening and closed to others; the
+        # rename takes the place of what a killed daemon left.
+        making = f"{places.socket}.new"
         try:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(making)
@@ -59,7 +34,8 @@ class UnixListener:
             raise
 
     def remove(self) -> None:
-        """Take the name away, unless it is another's by now."""
+        """Stop listening and take the name away, unless it is another's by now."""
+        self.socket.close()
         with contextlib.suppress(FileNotFoundError):
             if os.stat(self._path).st_ino == self._inode:
                 os.unlink(self._path)

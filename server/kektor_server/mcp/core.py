@@ -75,7 +75,8 @@ def _retract(call: ToolCall) -> ToolResult:
 
 
 def _forget(call: ToolCall) -> ToolResult:
-    fields = call.fields(idempotency_key=call.key)
+    # A preview writes nothing, and must be free to answer anew.
+    fields = call.fields() if call.arguments.get("dry_run") else call.fields(idempotency_key=call.key)
     confirmed = fields.pop("confirm", False)
     if not isinstance(confirmed, bool):
         raise Invalid(f"confirm must be true or false, not {confirmed!r}", field="confirm")

@@ -81,6 +81,8 @@ def forgotten_text(done: Forgotten) -> str:
     counts = ", ".join(f"{len(nodes)} {name}" for name, nodes in groups)
     head = f"would forget {counts}" if done.dry_run else f"forgotten: {counts}"
     lines = [f"{name}: {node.id} ({node.kind}, {node.why})" for name, nodes in groups for node in nodes]
+    if not lines and done.receipt is not None:  # the answer to a repeated call: the receipt is all that is left
+        return f"forgotten before: {', '.join(done.receipt.ids or ())}"
     return "\n".join([head, *lines])
 
 
