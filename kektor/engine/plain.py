@@ -144,7 +144,9 @@ class PlainEngine:
 
     def edges_ever(self, view: View, key: NodeKey) -> list[tuple[Edge, NodeKey]]:
         seen = {_key(node) for node in self._visible(view)}
-        return [(edge, end) for edge, start, end in self._index(view.index).edges if start == key and {start, end} <= seen]
+        return [
+            (edge, end) for edge, start, end in self._index(view.index).edges if start == key and {start, end} <= seen
+        ]
 
     def traverse(
         self,

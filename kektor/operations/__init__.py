@@ -14,7 +14,5 @@ from kektor.operations.reads import ReadOperations
 __all__ = ["Operations"]
 
 
-class Operations(
-    ReadOperations, MemoryOperations, NodeOperations, IndexOperations, AdminOperations, ExportOperations
-):
+class Operations(ReadOperations, MemoryOperations, NodeOperations, IndexOperations, AdminOperations, ExportOperations):
     """All of them over one database."""

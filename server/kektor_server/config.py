@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["CLIENT_NAMES", "Config", "ConfigError", "Setting", "default_data"]
+__all__ = ["CLIENT_NAMES", "Config", "ConfigError", "Setting", "config_files", "default_data"]
 
 CLIENT_NAMES = ("url", "index", "user", "agent", "project")
 """What the table `[client]` may set; the environment has them as KEKTOR_URL and so on."""
@@ -70,11 +70,11 @@ def default_data(environ: Mapping[str, str] | None = None) -> str:
     return os.path.join(base, "kektor", "default")
 
 
-def _home(environ: Mapping[str, str]) -> str:
-    return environ.get("HOME") or os.path.expanduser("~")
+def config_files(environ: Mapping[str, str], folder: str = os.curdir) -> list[tuple[str, bool]]:
+    """The files there are, the one that counts most first, and whether the user chose each.
 
-
-def _files(environ: Mapping[str, str], folder: str) -> list[tuple[str, dict[str, str]]]:
+    ConfigError when `KEKTOR_CONFIG` names one that is not there.
+    """
     config_home = environ.get("XDG_CONFIG_HOME") or os.path.join(_home(environ), ".config")
     found = []
     named = environ.get("KEKTOR_CONFIG")
@@ -82,12 +82,20 @@ def _files(environ: Mapping[str, str], folder: str) -> list[tuple[str, dict[str,
         named = os.path.expanduser(named)
         if not os.path.isfile(named):
             raise ConfigError(f"KEKTOR_CONFIG names {named}, and there is no such file")
-        found.append((named, _read(named, trusted=True)))
+        found.append((named, True))
     elif os.path.isfile(met := os.path.join(folder, _FILE)):
-        found.append((met, _read(met, trusted=False)))
+        found.append((met, False))
     if os.path.isfile(own := os.path.join(config_home, "kektor", _FILE)):
-        found.append((own, _read(own, trusted=True)))
+        found.append((own, True))
     return found
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    return environ.get("HOME") or os.path.expanduser("~")
+
+
+def _files(environ: Mapping[str, str], folder: str) -> list[tuple[str, dict[str, str]]]:
+    return [(path, _read(path, trusted=trusted)) for path, trusted in config_files(environ, folder)]
 
 
 def _read(path: str, *, trusted: bool) -> dict[str, str]:

@@ -17,6 +17,7 @@ from kektor_server.daemon.doctor import examine
 from kektor_server.daemon.exporting import export_lines
 from kektor_server.mcp.answer import answer_call
 from kektor_server.rest.errors import status_of
+from kektor_server.rest.hosts import through_unix_socket
 
 __all__ = ["DaemonApp"]
 
@@ -60,7 +61,7 @@ class DaemonApp:
                 await _fail(send, Unavailable(self.starting))
                 return
             handler = self._internal.get((scope["method"], scope["path"]))
-            if handler is not None and _through_unix_socket(scope):
+            if handler is not None and through_unix_socket(scope):
                 try:
                     await handler(scope, receive, send)
                 except KektorError as error:
@@ -126,12 +127,6 @@ class DaemonApp:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-def _through_unix_socket(scope: Scope) -> bool:
-    """A server's address without a port is a path; it is the server's own, so that no caller can fake it."""
-    server = scope.get("server")
-    return server is not None and server[1] is None
-
-
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -145,5 +140,3 @@ async def _answer(send: Send, status: int, body: bytes) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-

@@ -115,7 +115,7 @@ def _log_flags(path: str) -> int:
 
 
 def _read_all(descriptor: int, deadline: float) -> bytes:
-    parts = []
+    parts: list[bytes] = []
     while select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:
         part = os.read(descriptor, 65_536)
         if not part:

@@ -58,7 +58,9 @@ def runtime_folder() -> str:
     except FileExistsError:
         pass
     except OSError as error:
-        raise UnsafeFolder(f"{folder} cannot be made: {error.strerror}. Set XDG_RUNTIME_DIR to a folder of yours") from error
+        raise UnsafeFolder(
+            f"{folder} cannot be made: {error.strerror}. Set XDG_RUNTIME_DIR to a folder of yours"
+        ) from error
     _check(folder, uid)
     return folder
 

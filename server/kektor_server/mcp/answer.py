@@ -70,12 +70,10 @@ def answer_call(operations: Operations, body: bytes) -> bytes:
         )
     try:
         result = _run(operations, call)
-        return _encode(
-            {"content": [{"type": "text", "text": result.text}], "structuredContent": result.structured}
-        )
+        return _encode({"content": [{"type": "text", "text": result.text}], "structuredContent": result.structured})
     except KektorError as error:
         return _encode(_failure(error))
-    except Exception:
+    except Exception:  # noqa: BLE001 - a model reads the answer, the log has the rest
         _LOG.exception("the tool %s failed", call.name)
         return _encode(_failure(Internal(f"{call.name} failed unexpectedly; the daemon's log says more")))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kektor_server.daemon.client import UnixConnection
     from kektor_server.daemon.places import Places
 
-__all__ = ["Call", "DaemonCalls", "Grant"]
+__all__ = ["GRANTED", "PROTOCOL", "Call", "DaemonCalls", "RequestId"]
 
 PROTOCOL = 1
 """Of the internal route; a daemon of another one says so instead of guessing."""
@@ -24,17 +24,14 @@ PROTOCOL = 1
 _WORKERS = 16
 _TIMEOUT = 600.0
 
+GRANTED = ("index", "user", "agent", "project")
+"""What the launch flags confine calls to. A model cannot name any of it but the index."""
+
 RequestId = str | int
+Grant = dict[str, str | None]
+"""By these names; None is any."""
+
 Reply = Callable[[RequestId, dict[str, Any]], None]
-
-
-class Grant(NamedTuple):
-    """What the launch flags allow; None is any. A model cannot name any of it."""
-
-    index: str | None = None
-    user: str | None = None
-    agent: str | None = None
-    project: str | None = None
 
 
 class Call(NamedTuple):
@@ -138,7 +135,7 @@ class DaemonCalls:
             "arguments": call.arguments,
             "client": {key: str(call.client.get(key, "")) for key in ("name", "version")},
             "key": f"mcp-{os.urandom(16).hex()}",
-            "grant": self._grant._asdict(),
+            "grant": self._grant,
         }
         return json.dumps(asked).encode()
 

@@ -123,7 +123,7 @@ def _explore(call: ToolCall) -> ToolResult:
     if root is None:
         nothing = {"status": "no_match", "nodes": [], "edges": [], "truncated": False, "dropped": []}
         return ToolResult("no_match: no memory answers this, so there is nothing to walk from", nothing)
-    asked = {name: fields[name] for name in ("depth", "rels") if name in fields}
+    asked: dict[str, Any] = {name: fields[name] for name in ("depth", "rels") if name in fields}
     request = convert(rq.TraverseRequest, {"root": root, "limit": _EXPLORED_NODES, **asked})
     found = call.operations.traverse(index, request, call.principal)
     memories = [node.memory for node in found.nodes]
@@ -160,8 +160,8 @@ _FORGOTTEN_NODE = record({"id": text(), "kind": text(), "why": text()}, ("id", "
 REMEMBER = Tool(
     name="remember",
     title="Remember",
-    about="Save one fact, preference, decision or event that will matter later, as a self-contained sentence with names "
-    "and absolute dates. Use it when the user tells you something lasting. If it replaces something known, recall that "
+    about="Save one fact, preference, decision or event that will matter later, as a self-contained sentence with "
+    "names and absolute dates. Use it when the user tells you something lasting. If it replaces something known, recall that "
     "and use correct. Never save secrets.",
     arguments={
         "text": text("The statement: one sentence that is understood without this conversation."),
@@ -192,8 +192,8 @@ REMEMBER = Tool(
 RECALL = Tool(
     name="recall",
     title="Recall",
-    about="Ask the memory a question. Use it before you start a task, and whenever earlier work, people, preferences or "
-    "decisions come up. Ask a full question that names who and what. no_match means it is not known: do not guess.",
+    about="Ask the memory a question. Use it before you start a task, and whenever earlier work, people, preferences "
+    "or decisions come up. Ask a full question that names who and what. no_match means it is not known: do not guess.",
     arguments={
         "query": text("The question, in full and with names."),
         "k": integer("At most this many memories (default 8).", minimum=1, maximum=1000),
@@ -206,8 +206,10 @@ RECALL = Tool(
         "include": array(
             text(enum=("superseded", "archived", "proposed", "rejected")), "Also memories in these states."
         ),
-        "history": text("Whether past statements count: auto (the default) reads it from the question.",
-                        enum=("never", "auto", "always")),
+        "history": text(
+            "Whether past statements count: auto (the default) reads it from the question.",
+            enum=("never", "auto", "always"),
+        ),
         "mode": text("hybrid (the default) goes by meaning and words, fast by words alone.", enum=("fast", "hybrid")),
         **_INDEX,
     },
@@ -279,8 +281,8 @@ READ_MEMORY = Tool(
 CORRECT = Tool(
     name="correct",
     title="Correct a memory",
-    about="Replace a memory whose content is no longer or never was right. kind=changed: the world changed, the old holds "
-    "until valid_from. kind=wrong: it was never true, and cannot come back. Give the whole new statement. Use it "
+    about="Replace a memory whose content is no longer or never was right. kind=changed: the world changed, the old "
+    "holds until valid_from. kind=wrong: it was never true, and cannot come back. Give the whole new statement. Use it "
     "instead of saving a second version.",
     arguments={
         "id": text("The memory to replace: its current version."),
@@ -339,8 +341,8 @@ FORGET = Tool(
 CONFIRM = Tool(
     name="confirm",
     title="Confirm a memory",
-    about="Say that a memory was just seen to hold still, so that it stays fresh. Use it when the user or a tool bears out "
-    "an older memory. Reading alone never confirms.",
+    about="Say that a memory was just seen to hold still, so that it stays fresh. Use it when the user or a tool "
+    "bears out an older memory. Reading alone never confirms.",
     arguments={"id": text("The memory that holds."), "evidence": text("The id of the source that shows it."), **_INDEX},
     required=("id",),
     output=_RECEIPT,
@@ -350,8 +352,8 @@ CONFIRM = Tool(
 LINK = Tool(
     name="link",
     title="Link two memories",
-    about="Join two memories with a named relation, such as works_with, part_of or caused_by, so that explore finds one "
-    "from the other. Linking the same again changes nothing but its details.",
+    about="Join two memories with a named relation, such as works_with, part_of or caused_by, so that explore finds "
+    "one from the other. Linking the same again changes nothing but its details.",
     arguments={
         "src": text("The id it goes from."),
         "rel": text("The relation, in snake_case."),
@@ -367,8 +369,8 @@ LINK = Tool(
 EXPLORE = Tool(
     name="explore",
     title="Explore connections",
-    about="Walk the links around a memory, given by id or found by a question. Use it when the answer lies in how things "
-    "are connected: who works with whom, what led to what.",
+    about="Walk the links around a memory, given by id or found by a question. Use it when the answer lies in how "
+    "things are connected: who works with whom, what led to what.",
     arguments={
         "id": text("Where to begin; or give query."),
         "query": text("A question whose best answer is where to begin; or give id."),
@@ -388,7 +390,8 @@ EXPLORE = Tool(
             ),
             "edges": array(
                 record(
-                    {"src": text(), "rel": text(), "dst": text(), "weight": number()}, ("src", "rel", "dst"),
+                    {"src": text(), "rel": text(), "dst": text(), "weight": number()},
+                    ("src", "rel", "dst"),
                     closed=False,
                 )
             ),
@@ -402,6 +405,4 @@ EXPLORE = Tool(
     reads=True,
 )
 
-REGISTRY = Registry(
-    {"core": (REMEMBER, RECALL, READ_MEMORY, CORRECT, RETRACT, FORGET, CONFIRM, LINK, EXPLORE)}
-)
+REGISTRY = Registry({"core": (REMEMBER, RECALL, READ_MEMORY, CORRECT, RETRACT, FORGET, CONFIRM, LINK, EXPLORE)})

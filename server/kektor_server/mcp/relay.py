@@ -14,7 +14,7 @@ from typing import IO, Any
 from kektor_server.config import Config, ConfigError
 from kektor_server.daemon.places import UnsafeFolder, find_places
 from kektor_server.mcp import protocol as mcp
-from kektor_server.mcp.calls import Call, DaemonCalls, Grant, RequestId
+from kektor_server.mcp.calls import GRANTED, Call, DaemonCalls, RequestId
 
 __all__ = ["Relay", "main"]
 
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
         catalogue = mcp.Catalogue(options.tools)
         config = Config()
         places = find_places(config.data(options.data))
-        names = {name: config.get(name, getattr(options, name)) for name in Grant._fields}
+        names = {name: config.get(name, getattr(options, name)) for name in GRANTED}
     except (ConfigError, UnsafeFolder) as error:
         print(f"kektor mcp: {error}", file=sys.stderr)
         return 2
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
         if value is not None and not value.strip():
             print(f"kektor mcp: --{name} is empty: leave it out, or name one", file=sys.stderr)
             return 2
-    relay = Relay(catalogue, DaemonCalls(places, Grant(**names)), _private_output())
+    relay = Relay(catalogue, DaemonCalls(places, names), _private_output())
     try:
         relay.serve(sys.stdin.buffer)
     except KeyboardInterrupt:

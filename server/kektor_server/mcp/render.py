@@ -1,4 +1,4 @@
-"""Results in words and in plain values. What was stored by somebody is only ever shown inside the fence of a context."""
+"""Results in words and in plain values. What somebody stored is only ever shown inside the fence of a context."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from kektor.engine.records import Receipt
 from kektor.memory.objects import Forgotten, Hit, Memory, Recall, Subgraph
 from kektor.memory.recall.pack import pack
 
-__all__ = ["fenced", "forgotten_text", "plain", "receipt_text", "recall_handles", "recall_text", "subgraph_handles"]
+__all__ = ["fenced", "forgotten_text", "plain", "recall_handles", "recall_text", "receipt_text", "subgraph_handles"]
 
 
 Counts = Callable[[Sequence[str]], Sequence[int]]
@@ -68,9 +68,7 @@ def subgraph_handles(root: str, found: Subgraph) -> dict[str, Any]:
             {"id": node.memory.id, "kind": node.memory.kind, "depth": node.depth, "trust": node.memory.trust}
             for node in found.nodes
         ],
-        "edges": [
-            {"src": edge.src, "rel": edge.rel, "dst": edge.dst, "weight": edge.weight} for edge in found.edges
-        ],
+        "edges": [{"src": edge.src, "rel": edge.rel, "dst": edge.dst, "weight": edge.weight} for edge in found.edges],
         "truncated": found.truncated,
     }
 
