@@ -180,7 +180,6 @@ def day(instant: int, tz: str = "UTC") -> Extent:
     return _from_date(there.year, there.month, there.day, str(there.date()), local, "now")
 
 
-@lru_cache(maxsize=256)
 def day_words(instant: int) -> str:
     """The day of an instant in UTC as English says it, which is how it is asked for.
 
@@ -191,6 +190,7 @@ def day_words(instant: int) -> str:
     return f"{calendar.day_name[there.weekday()]} {there.day} {calendar.month_name[there.month]} {there.year}"
 
 
+@lru_cache(maxsize=256)
 def zone(tz: str) -> tzinfo:
     """The time zone of an IANA name such as `Europe/Rome`; `Invalid` when there is none of that name."""
     if tz == "UTC":
@@ -289,19 +289,19 @@ def _from_date(year: int, month: int | None, day_of_month: int | None, words: st
 def _refuse_impossible(
     words: str, field: str, year: int, month: int, day_of_month: int, hour: int = 0, minute: int = 0
 ) -> None:
+    flaw = None
     if year == 0:
         flaw = "years begin with 0001"
     elif not 1 <= month <= 12:
         flaw = "a year has months 01 to 12"
-    elif not 1 <= day_of_month <= (days := calendar.monthrange(year, month)[1]):
+    elif day_of_month not in range(1, (days := calendar.monthrange(year, month)[1]) + 1):
         flaw = f"{year:04}-{month:02} has days 01 to {days}"
     elif hour > 23:
         flaw = "a day has hours 00 to 23"
     elif minute > 59:
         flaw = "an hour has minutes 00 to 59"
-    else:
-        return
-    raise _invalid(field, f"{_shown(words)} does not exist: {flaw}")
+    if flaw:
+        raise _invalid(field, f"{_shown(words)} does not exist: {flaw}")
 
 
 def _midnight(ordinal: int, local: tzinfo) -> int:

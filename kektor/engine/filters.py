@@ -335,7 +335,7 @@ def check_bare(expression: Filter, known_keys: Collection[str]) -> None:
     near = nearest_name(unknown, known_keys)
     hint = f"; did you mean {near}?" if near else ""
     raise Invalid(
-        f"filter: no memory field and no stored metadata key is called {unknown!r}{hint}",
+        f"filter: no memory field and no stored metadata key is called {unknown[:80]!r}{hint}",
         field="filter",
         details={"name": unknown, "nearest": near},
     )

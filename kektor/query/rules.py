@@ -80,6 +80,9 @@ def _condition(condition: Condition, reading: Reading) -> Filter:
         raise place.invalid(f"{field} is only good for EXISTS({field}); name a part of it: {_parts_of(str(field))}")
     _refuse_test(condition, field, known)
     values = tuple(_value(value, field, known, place, reading) for value in condition.values)
+    part_of_text = test == "like" or (test == "contains" and known is not None and known.type == "text")
+    if known is not None and known.choices and not part_of_text:
+        _refuse_unknown_words(values, field, known, place)
     match test:
         case "in":
             return _within(field, known, values)
@@ -120,7 +123,6 @@ def _refuse_test(condition: Condition, field: Field, known: MemoryField | None) 
     test, place = condition.test, condition.place
     wanted = condition.values[0] if condition.values else None
     ordered = test in ("<", "<=", ">", ">=")
-    spelled = test if ordered else test.upper()
     if test == "like" and not isinstance(wanted, str):
         raise place.invalid(f"LIKE takes text, not {_shown(wanted)}")
     if ordered and (wanted is None or isinstance(wanted, bool)):
@@ -132,7 +134,7 @@ def _refuse_test(condition: Condition, field: Field, known: MemoryField | None) 
     if (test in ("like", "contains") and known.type not in ("text", "array")) or (
         test == "like" and known.item == "number"
     ):
-        raise place.invalid(f"{field} is {_described(known)}, and {spelled} looks into text")
+        raise place.invalid(f"{field} is {_described(known)}, and {test.upper()} looks into text")
     if test == "contains" and wanted is None:
         raise place.invalid(f"{field} never contains NULL; ask with EXISTS({field})")
 
@@ -154,15 +156,20 @@ def _value(raw: object, field: Field, known: MemoryField | None, place: Place, r
     kind = "bool" if isinstance(raw, bool) else "text" if isinstance(raw, str) else "number"
     if kind != wanted:
         raise place.invalid(f"{field} is {_described(known)}, and never {_shown(raw)}")
-    if known.choices and raw not in known.choices:
-        near = difflib.get_close_matches(str(raw)[:64].lower(), known.choices, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise place.invalid(
-            f"{field} is one of {', '.join(known.choices)}, never {_shown(raw)}{hint}",
-            allowed=list(known.choices),
-        )
     # Scopes are stored in this form, and compared exactly.
     return unicodedata.normalize("NFC", raw) if isinstance(raw, str) and field.path[0] == "scope" else raw
+
+
+def _refuse_unknown_words(values: tuple[Value, ...], field: Field, known: MemoryField, place: Place) -> None:
+    for value in values:
+        if value is None or value in known.choices:
+            continue
+        near = difflib.get_close_matches(str(value)[:64].lower(), known.choices, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise place.invalid(
+            f"{field} is one of {', '.join(known.choices)}, never {_shown(value)}{hint}",
+            allowed=list(known.choices),
+        )
 
 
 def _time(raw: object, field: Field, place: Place, reading: Reading) -> times.Extent:

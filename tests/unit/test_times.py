@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kektor import times
@@ -225,6 +225,7 @@ def test_a_validity_to_2024_holds_on_new_years_eve_and_not_the_day_after() -> No
     assert not at("2025-01-01T00:00:00Z") < end
 
 
+@settings(deadline=None)
 @given(st.integers(times.FIRST, times.LAST))
 def test_what_is_printed_reads_back_to_the_same_instant(instant: int) -> None:
     extent = parse(times.format(instant), field="at")
@@ -234,8 +235,10 @@ def test_what_is_printed_reads_back_to_the_same_instant(instant: int) -> None:
     )
 
 
+@settings(deadline=None)
 @given(
-    st.datetimes(min_value=datetime(1, 1, 3), max_value=datetime(9999, 12, 29)),
+    # The first and the last year begin or end outside of what UTC can name, in zones away from it.
+    st.datetimes(min_value=datetime(2, 1, 3), max_value=datetime(9998, 12, 29)),
     st.sampled_from(["UTC", "Europe/Rome", "America/Sao_Paulo", "Pacific/Apia", "Asia/Kathmandu"]),
 )
 def test_every_instant_lies_in_its_local_day_month_and_year(moment: datetime, tz: str) -> None:

@@ -8,9 +8,11 @@ from kektor.engine.filters import (
     ALIASES,
     MEMORY_FIELDS,
     Compare,
+    Contains,
     Exists,
     Field,
     In,
+    Like,
     Not,
     Or,
     check_bare,
@@ -95,6 +97,12 @@ def test_the_arguments_of_remember_name_the_validity_too() -> None:
 )
 def test_what_can_never_be_is_an_error_that_says_what_can(source: str, reason: str) -> None:
     assert reason in invalid(source).message
+
+
+def test_a_part_of_a_word_may_be_looked_for_where_only_a_few_words_are() -> None:
+    assert parse_filter("status LIKE 'curr%'") == Like(STATUS, "curr%")
+    assert parse_filter("status CONTAINS 'arch'") == Contains(STATUS, "arch")
+    assert "user, tool" in invalid("evidence.class CONTAINS 'us'").message
 
 
 def test_null_asks_a_memory_field_whether_it_has_a_value() -> None:
