@@ -14,7 +14,20 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kektor_native import Bitmap, TextIndex, analyze, query_terms
 
 # Few words, so that documents share them; some stop words, identifiers and scripts without spaces among them.
-WORDS = ["alpha", "beta", "gamma", "delta", "the", "is", "running", "TKT-100", "TKT-1000", "a.b@c.io", "猫が好き", "서울에서"]
+WORDS = [
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "the",
+    "is",
+    "running",
+    "TKT-100",
+    "TKT-1000",
+    "a.b@c.io",
+    "猫が好き",
+    "서울에서",
+]
 texts = st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join)
 queries = st.lists(st.sampled_from([*WORDS, "zzz", "猫", "ran"]), max_size=5).map(" ".join)
 slots = st.one_of(st.integers(0, 40), st.sampled_from([4095, 4096, 5000, 70_000, 2**32 - 2]))

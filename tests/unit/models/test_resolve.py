@@ -63,9 +63,7 @@ def test_resolving_touches_no_property_of_an_embedder() -> None:
     assert isinstance(resolve(Slow()), Slow)
 
 
-@pytest.mark.parametrize(
-    "spec", ["", "nope", "nope:x", "openai", "openai:", "minilm:x", "onnx:", "hub:", ":", "?"]
-)
+@pytest.mark.parametrize("spec", ["", "nope", "nope:x", "openai", "openai:", "minilm:x", "onnx:", "hub:", ":", "?"])
 def test_an_unknown_spec_lists_what_exists(spec: str) -> None:
     with pytest.raises(
         Invalid, match=r"there are: minilm \(the default\), openai:MODEL, sentence-transformers:NAME"
@@ -85,16 +83,12 @@ def test_half_an_embedder_is_refused_with_what_it_lacks() -> None:
         def embed(self, texts: list[str]) -> list[str]:
             return texts
 
-    with pytest.raises(
-        Invalid, match="Half has embed but not name, dim, fingerprint, loaded, warm, clear_cache"
-    ):
+    with pytest.raises(Invalid, match="Half has embed but not name, dim, fingerprint, loaded, warm, clear_cache"):
         resolve(Half())  # type: ignore[arg-type]
 
 
 def test_options_in_the_text_are_read_as_their_types() -> None:
-    got = resolve(
-        "openai:nomic-embed-text?base_url=http://localhost:11434/v1&dim=768&timeout=2.5", api_key="k"
-    )
+    got = resolve("openai:nomic-embed-text?base_url=http://localhost:11434/v1&dim=768&timeout=2.5", api_key="k")
     assert isinstance(got, OpenAIEmbedder)
     assert got.dim == 768
     assert got.name == "openai:nomic-embed-text?base_url=http://localhost:11434/v1&dim=768&timeout=2.5"
@@ -149,9 +143,7 @@ def test_a_missing_extra_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, spec: str, package: str, extra: str
 ) -> None:
     find_spec = importlib.util.find_spec
-    monkeypatch.setattr(
-        "kektor.models.extras.find_spec", lambda name: None if name == package else find_spec(name)
-    )
+    monkeypatch.setattr("kektor.models.extras.find_spec", lambda name: None if name == package else find_spec(name))
     with pytest.raises(Unavailable, match=rf"pip install 'kektor\[{extra}\]'"):
         resolve(spec)
 

@@ -89,16 +89,12 @@ def queries() -> Floats:
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("link", [False, True])
-def test_search_finds_the_best_with_their_exact_scores(
-    metric: str, link: bool, data: Floats, queries: Floats
-) -> None:
+def test_search_finds_the_best_with_their_exact_scores(metric: str, link: bool, data: Floats, queries: Floats) -> None:
     index = filled(data, metric, link)
     expected = exact_scores(metric, queries, data)
     found, scores = index.search_batch(queries, 10, ef=200)
     assert recall(found, expected) >= (0.99 if link else 1.0)
-    np.testing.assert_allclose(
-        scores, np.take_along_axis(expected, found.astype(int), 1), rtol=2e-5, atol=2e-5
-    )
+    np.testing.assert_allclose(scores, np.take_along_axis(expected, found.astype(int), 1), rtol=2e-5, atol=2e-5)
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
@@ -590,9 +586,7 @@ def test_adds_removes_and_searches_from_many_threads(tmp_path: Path) -> None:
 
     readers = [threading.Thread(target=searcher, args=(i,)) for i in range(3)]
     readers.append(threading.Thread(target=checkpointer))
-    writers = [threading.Thread(target=adder, args=(i,)) for i in range(2)] + [
-        threading.Thread(target=remover)
-    ]
+    writers = [threading.Thread(target=adder, args=(i,)) for i in range(2)] + [threading.Thread(target=remover)]
     for thread in readers + writers:
         thread.start()
     for thread in writers:
@@ -687,9 +681,7 @@ def test_an_opened_index_stays_mutable_and_leaves_its_files_alone(
     _, folder = saved
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     opened = VectorIndex.open(str(folder))
-    opened.add(
-        np.arange(6_000, 40_000, dtype=np.uint32), clustered(34_000, 32, seed=1), lsn=9, throttle=False
-    )
+    opened.add(np.arange(6_000, 40_000, dtype=np.uint32), clustered(34_000, 32, seed=1), lsn=9, throttle=False)
     opened.remove(np.arange(100, 200, dtype=np.uint32), lsn=10, erase=True)
     opened.link()
     assert opened.validate() == []
@@ -825,18 +817,14 @@ def test_damaged_cut_and_foreign_files_are_refused_by_name(
     checkpoint(other, tmp_path / "other", 8)
     for path in sorted(folder.iterdir()):
         good = path.read_bytes()
-        foreign = next(
-            p for p in (tmp_path / "other").iterdir() if p.name.split("-")[0] == path.name.split("-")[0]
-        )
+        foreign = next(p for p in (tmp_path / "other").iterdir() if p.name.split("-")[0] == path.name.split("-")[0])
         damaged = {
             "cut": good[:-1],
             "longer": good + b"\0",
             "empty": b"",
             "header": good[:30] + bytes([good[30] ^ 1]) + good[31:],
             "foreign": foreign.read_bytes(),
-            "kind": (folder / "head.chunk").read_bytes()
-            if path.name != "head.chunk"
-            else b"KEKCHUNK" + bytes(200),
+            "kind": (folder / "head.chunk").read_bytes() if path.name != "head.chunk" else b"KEKCHUNK" + bytes(200),
         }
         for name, content in damaged.items():
             if name == "foreign" and path.name == "head.chunk":
@@ -861,9 +849,7 @@ def test_a_chunk_of_another_checkpoint_is_noticed(saved: tuple[VectorIndex, Path
         VectorIndex.open(str(tmp_path / "second"))
 
 
-def test_any_flipped_byte_is_refused_or_found_and_never_crashes(
-    saved: tuple[VectorIndex, Path], data: Floats
-) -> None:
+def test_any_flipped_byte_is_refused_or_found_and_never_crashes(saved: tuple[VectorIndex, Path], data: Floats) -> None:
     _, folder = saved
     rng = np.random.default_rng(4)
     found_any = 0
@@ -885,9 +871,7 @@ def test_any_flipped_byte_is_refused_or_found_and_never_crashes(
 
 
 @pytest.mark.parametrize("arena", ["links", "upper", "states", "rows"])
-def test_chunks_full_of_noise_never_crash_a_search(
-    arena: str, saved: tuple[VectorIndex, Path], data: Floats
-) -> None:
+def test_chunks_full_of_noise_never_crash_a_search(arena: str, saved: tuple[VectorIndex, Path], data: Floats) -> None:
     _, folder = saved
     rng = np.random.default_rng(6)
     for path in folder.glob(f"{arena}-*"):
