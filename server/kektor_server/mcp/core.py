@@ -161,8 +161,8 @@ REMEMBER = Tool(
     name="remember",
     title="Remember",
     about="Save one fact, preference, decision or event that will matter later, as a self-contained sentence with "
-    "names and absolute dates. Use it when the user tells you something lasting. If it replaces something known, recall "
-    "that and use correct. Never save secrets.",
+    "names and absolute dates. Use it when the user tells you something lasting. If it replaces something known, "
+    "recall that and use correct. Never save secrets.",
     arguments={
         "text": text("The statement: one sentence that is understood without this conversation."),
         "tags": array(text(), "A few words to file it under."),
@@ -343,7 +343,11 @@ CONFIRM = Tool(
     title="Confirm a memory",
     about="Say that an older memory was seen to hold still, so that it stays fresh. Use it when something said since "
     "bears it out: name that source. Reading alone never confirms.",
-    arguments={"id": text("The memory that holds."), "evidence": text("The id of the source, said since, that shows it."), **_INDEX},
+    arguments={
+        "id": text("The memory that holds."),
+        "evidence": text("The id of the source, said since, that shows it."),
+        **_INDEX,
+    },
     required=("id", "evidence"),
     output=_RECEIPT,
     run=_confirm,

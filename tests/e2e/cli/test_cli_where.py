@@ -6,6 +6,12 @@ import kektor
 from tests.support.doors import Machine
 
 
+COMMANDS = (
+    *("try", "serve", "mcp", "remember", "recall", "get", "list", "history", "evolve", "correct", "retract"),
+    *("forget", "ingest", "export", "doctor", "version"),
+)
+
+
 def remembered(machine: Machine, folder: Path) -> list[str]:
     """What is stored in a directory."""
     return [memory["text"] for memory in machine.json("list", "--data", str(folder))["items"]]
@@ -106,9 +112,7 @@ def test_wrong_usage_ends_with_two_and_a_sentence(machine: Machine) -> None:
 
 def test_help_lists_every_command(machine: Machine) -> None:
     text = machine.run("--help").stdout
-    for name in (
-        "try serve mcp remember recall get list history evolve correct retract forget ingest export doctor version"
-    ).split():
+    for name in COMMANDS:
         assert f"  {name} " in text
         machine.run(name, "--help")
 
