@@ -10,6 +10,7 @@ from kektor import models
 from kektor.contract import convert
 from kektor.engine.gateway import Gateway, Grant, Principal
 from kektor.engine.local import LocalEngine
+from kektor.engine.port import Engine
 from kektor.engine.records import Actor, IndexSettings
 from kektor.engine.view import ScopeRule
 from kektor.errors import NotFound
@@ -49,7 +50,7 @@ def open(  # noqa: A001 - read as kektor.open
     folder = None if os.fspath(path) == ":memory:" else Path(path).expanduser()
     engine = LocalEngine(folder, durability=Durability.parse(sync))
     try:
-        return Database(engine, actor=actor or Actor(), embedder=embedder)
+        return Database(engine, secret=engine.secret("digest.key"), actor=actor or Actor(), embedder=embedder)
     except BaseException:
         engine.close()
         raise
@@ -60,8 +61,9 @@ class Database:
 
     def __init__(
         self,
-        engine: LocalEngine,
+        engine: Engine,
         *,
+        secret: bytes,
         actor: Actor,
         embedder: str | Embedder | Callable[[list[str]], Any] | None,
     ) -> None:
@@ -70,7 +72,7 @@ class Database:
         self._models = _Models(embedder)
         context = MemoryContext(
             engine,
-            digester=Digester(engine.secret("digest.key")),
+            digester=Digester(secret),
             tokenizer=models.default_tokenizer(),
             embedder_of=self._models.get,
         )

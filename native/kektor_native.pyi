@@ -155,8 +155,8 @@ class VectorIndex:
 class TextIndex:
     """BM25 over weighted fields by slot, incrementally maintained.
 
-    `fields` are (name, weight) pairs; a document gives one string per field. Term frequency and length are the
-    weighted sums over the fields (BM25F with one b). idf = ln(1 + (N - df + 0.5) / (df + 0.5)) over live
+    `fields` are (name, weight) pairs; a document gives one string per field. Term frequency and length are
+    the weighted sums over the fields (BM25F with one b). idf = ln(1 + (N - df + 0.5) / (df + 0.5)) over live
     documents; the score of a term is idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length)).
 
     >>> index = TextIndex()
@@ -173,7 +173,7 @@ class TextIndex:
         k1: float = 1.2,
         b: float = 0.75,
     ) -> TextIndex:
-        """`fields` defaults to [("text", 1.0)]. An unknown language is a ValueError that lists the known ones."""
+        """`fields` defaults to [("text", 1.0)]. ValueError for an unknown language lists the known ones."""
     @property
     def language(self) -> str: ...
     @property
@@ -185,14 +185,14 @@ class TextIndex:
     def add(self, slot: int, texts: Sequence[str], *, lsn: int) -> None:
         """Index a document; searchable when the call returns.
 
-        ValueError when the slot is taken or 0xFFFFFFFF, the number of texts is not that of fields, or they are over
-        256 MiB together.
+        ValueError when the slot is taken or 0xFFFFFFFF, the number of texts is not that of fields, or they
+        are over 256 MiB together.
         """
     def remove(self, slot: int, *, lsn: int, erase: bool = False) -> bool:
         """Take a document out; false when it was not there. Its terms leave every statistic at once.
 
-        With `erase` the next checkpoint rewrites the segment that holds it; else its terms stay in that file until a
-        merge drops them.
+        With `erase` the next checkpoint rewrites the segment that holds it; else its terms stay in that file
+        until a merge drops them.
         """
     def search(
         self, query: str, k: int, *, filter: Bitmap | None = None
@@ -210,7 +210,7 @@ class TextIndex:
     def document_frequency(self, term: str) -> int:
         """Live documents that hold an (analysed) term."""
     def stats(self) -> dict[str, int | float]:
-        """documents, removed (still in segments), growing (not yet in a segment), postings, segments, mean_length."""
+        """documents, removed (still in segments), growing (in none yet), postings, segments, mean_length."""
     # The chunk protocol (see src/chunks.rs).
     def freeze(self, lsn: int) -> list[Chunk]: ...
     def write(self, chunk: Chunk, path: str) -> tuple[int, str]:
@@ -224,14 +224,14 @@ class TextIndex:
         """Every broken invariant in words; empty when sound. Never raises on damaged bytes."""
 
 def analyze(text: str, language: str = "english") -> list[str]:
-    """The terms an index of that language would hold for a text: words folded and stemmed, identifiers whole and
-    split, runs of scripts without spaces as characters and bigrams.
+    """The terms an index of that language would hold for a text: words folded and stemmed, identifiers whole
+    and split, runs of scripts without spaces as characters and bigrams.
     """
 
 def query_terms(query: str, language: str = "english") -> list[str]:
     """The terms a query asks for: those that carry meaning, and only if there are none, all of them.
 
-    Function words, the parts of an identifier, and single characters of a longer run do not carry meaning alone.
+    Function words, the parts of an identifier, and single characters of a longer run carry none alone.
 
     >>> query_terms("Where is ticket TKT-100?")
     ['ticket', 'tkt-100']
@@ -270,10 +270,10 @@ class Damage:
 class Segment:
     """A log segment opened for reading: header, then frames.
 
-    Iterating yields `Frame` and `Damage` in file order. A bad frame is damage when a good frame with a greater LSN
-    follows whose `durable_lsn` covers it (its bytes were once acknowledged); else the log ends there, and
-    `end` and `torn` say where and whether bytes were left over. Changed bytes that cost no frame (padding, one of
-    the header's two copies) are damage too.
+    Iterating yields `Frame` and `Damage` in file order. A bad frame is damage when a good frame with a
+    greater LSN follows whose `durable_lsn` covers it (its bytes were once acknowledged); else the log ends
+    there, and `end` and `torn` say where and whether bytes were left over. Changed bytes that cost no frame
+    (padding, one of the header's two copies) are damage too.
     """
 
     path: str
@@ -345,11 +345,14 @@ class Log:
     def append(self, lsn: int, payload: bytes, *, type: int = 1, flags: int = 0) -> None:
         """Queue one frame, from one thread at a time. Blocks while the queue is over its bound.
 
-        ValueError when lsn is not greater than the last, the payload is over 1 GiB, or the log is closed. LSNs should
-        have no gaps: a scan takes one before a new segment for lost frames. Types are 0 to 65534.
+        ValueError when lsn is not greater than the last, the payload is over 1 GiB, or the log is closed.
+        LSNs should have no gaps: a scan takes one before a new segment for lost frames. Types are 0 to 65534.
         """
     def wait(self, lsn: int) -> None:
-        """OSError (the first one, for ever) when a write or sync failed: nothing after `durable_lsn` is kept."""
+        """Return when the frame is as durable as `sync` asks.
+
+        OSError (the first one, for ever) when a write or sync failed: nothing after `durable_lsn` is kept.
+        """
     def flush(self) -> None:
         """Write and sync everything queued."""
     @property
@@ -363,7 +366,7 @@ class Log:
     def roll(self) -> None:
         """Seal the current segment and start the next, so that `trim` can drop the old one."""
     def trim(self, lsn: int) -> list[str]:
-        """Remove older segments whose frames are all at or below `lsn`, also those found at start; returns their names."""
+        """Remove older segments whose frames are all at or below `lsn`; returns their names."""
     def stats(self) -> dict[str, int]:
         """frames, bytes, syncs, groups, segments."""
     def close(self) -> None:

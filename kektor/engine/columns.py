@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from kektor_native import OrderedIndex
 from pyroaring import BitMap
 
-from kektor.engine.records import Moment, Node
+from kektor.engine.records import Moment, Node, Scope
 
 __all__ = ["Columns", "MetadataColumn", "key_of", "time_key"]
 
@@ -74,6 +74,15 @@ class Columns:
         """Slots with exactly this value; not to be changed by the caller."""
         return self.exact[field].get(value, _EMPTY)
 
+    def in_session(self, session: str, scope: Scope) -> BitMap:
+        """Slots of one session in exactly one scope."""
+        return (
+            self.having("session", session)
+            & self.having("user", scope.user)
+            & self.having("agent", scope.agent)
+            & self.having("project", scope.project)
+        )
+
     def between(
         self,
         field: str,
@@ -100,13 +109,13 @@ class Columns:
         for field, key in added.ordered:
             self.ordered[field].insert(key, slot)
         for path, part, key in removed.metadata:
-            column = self.metadata[path]
-            _METADATA_PARTS[part][1](column, key, slot)
-            if not column.present:
-                del self.metadata[path]
+            _METADATA_PARTS[part][1](self.metadata[path], key, slot)
         for path, part, key in added.metadata:
             column = self.metadata.setdefault(path, MetadataColumn())
             _METADATA_PARTS[part][0](column, key, slot)
+        for path in {path for path, _, _ in removed.metadata}:
+            if not self.metadata[path].present:
+                del self.metadata[path]
 
 
 def time_key(at: int) -> bytes:

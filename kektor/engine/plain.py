@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from kektor_native import analyze
+from kektor_native import analyze, query_terms
 from msgspec import structs
 from numpy.typing import NDArray
 
 from kektor import clock
 from kektor.engine.indexed import TEXT_FIELDS, about
 from kektor.engine.port import Direction, EngineHealth, EngineStats, Page, Path, Scored, Subgraph, Vector
-from kektor.engine.records import Actor, Edge, IndexSettings, Node, NodeKey, Scope, State, Tombstone
+from kektor.engine.records import Actor, Edge, IndexSettings, Kind, Node, NodeKey, Scope, State, Tombstone
 from kektor.engine.view import View, edge_holds
 from kektor.errors import Internal, Invalid, NotFound
 
@@ -86,6 +86,9 @@ class PlainEngine:
         seen = {_key(node): node for node in self._visible(view)}
         return [seen.get(key) for key in keys]
 
+    def admits(self, view: View, keys: Sequence[NodeKey]) -> list[bool]:
+        return [node is not None for node in self.fetch(view, keys)]
+
     def page(self, view: View, *, limit: int, cursor: str | None = None) -> Page:
         if cursor is not None and not cursor.isdecimal():
             raise Invalid(f"cursor {cursor!r} did not come from a list", field="cursor")
@@ -102,6 +105,17 @@ class PlainEngine:
 
     def session(self, view: View, scope: Scope, session: str) -> list[Node]:
         return [node for node in self._visible(view) if node.scope == scope and node.session == session]
+
+    def neighbours(self, view: View, keys: Sequence[NodeKey]) -> list[tuple[NodeKey | None, NodeKey | None]]:
+        sources = [node for node in self._visible(view) if node.kind is Kind.SOURCE and node.session]
+        found = []
+        for key in keys:
+            own = next((node for node in sources if _key(node) == key), None)
+            order = [_key(n) for n in sources if own and (n.session, n.scope) == (own.session, own.scope)]
+            at = order.index(key) if own else 0
+            before = order[at - 1] if own and at > 0 else None
+            found.append((before, order[at + 1] if own and at + 1 < len(order) else None))
+        return found
 
     def vectors(self, view: View, keys: Sequence[NodeKey]) -> list[Vector | None]:
         held = self._index(view.index).vectors
@@ -272,7 +286,7 @@ class PlainEngine:
         lengths = {key: sum(terms.values()) for key, terms in counted.items()}
         mean = sum(lengths.values()) / max(1, len(lengths))
         scores = dict.fromkeys(index.nodes, 0.0)
-        for term in analyze(query, text.language):
+        for term in query_terms(query, text.language):
             holding = [key for key, terms in counted.items() if term in terms]
             idf = math.log(1 + (len(counted) - len(holding) + 0.5) / (len(holding) + 0.5))
             for key in holding:

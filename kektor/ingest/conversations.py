@@ -104,7 +104,7 @@ class IngestMessages(MemoryCommand):
         settings = engine.index(self.index)
         assert settings is not None
         new = [draft for draft in self.drafts if not self._known(engine, draft)]
-        vectors = self.context.embed(settings, [draft.text for draft in new], kind="document")
+        vectors = self.context.embed(settings, [draft.embedded for draft in new], kind="document")
         if vectors is not None:
             for draft, vector in zip(new, vectors, strict=True):
                 draft.vector = vector

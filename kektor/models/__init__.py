@@ -15,7 +15,7 @@ from kektor.models.tokenizer import BertTokenizer, Tokenizer, default_tokenizer
 if TYPE_CHECKING:
     from kektor.models.function import FunctionEmbedder
     from kektor.models.hub import HubEmbedder
-    from kektor.models.minilm import MiniLMEmbedder
+    from kektor.models.minilm import MiniLMEmbedder, MiniLMInt8Embedder
     from kektor.models.onnx_file import OnnxFileEmbedder
     from kektor.models.openai_http import OpenAIEmbedder
     from kektor.models.sentence_transformers import SentenceTransformersEmbedder
@@ -29,6 +29,7 @@ __all__ = [
     "HubEmbedder",
     "Kind",
     "MiniLMEmbedder",
+    "MiniLMInt8Embedder",
     "OnnxFileEmbedder",
     "OpenAIEmbedder",
     "Progress",
@@ -43,6 +44,7 @@ _ADAPTERS = {
     "FunctionEmbedder": "function",
     "HubEmbedder": "hub",
     "MiniLMEmbedder": "minilm",
+    "MiniLMInt8Embedder": "minilm",
     "OnnxFileEmbedder": "onnx_file",
     "OpenAIEmbedder": "openai_http",
     "SentenceTransformersEmbedder": "sentence_transformers",

@@ -44,13 +44,15 @@ class FunctionEmbedder(EmbedderBase):
         cache_size: int = 1024,
     ) -> None:
         super().__init__(document_prefix=document_prefix, query_prefix=query_prefix, cache_size=cache_size)
-        if batch_size < 1:
-            raise Invalid(f"batch_size must be 1 or more, not {batch_size}", field="batch_size")
+        for field, value in (("batch_size", batch_size), ("dim", dim)):
+            if value is not None and value < 1:
+                raise Invalid(f"{field} must be 1 or more, not {value}", field=field)
         self._function = function
         self._label = name or _name_of(function)
         self._batch_size = batch_size
         self._normalize = normalize
         self._turn = nullcontext() if concurrent else threading.Lock()
+        self._given_dim = dim
         self._dim = Once(lambda: dim or self._call(["dimension"], None).shape[1])
 
     @property
@@ -75,7 +77,7 @@ class FunctionEmbedder(EmbedderBase):
 
     @property
     def loaded(self) -> bool:
-        return self._dim.ready
+        return self._given_dim is not None or self._dim.ready
 
     def warm(self) -> None:
         """Find the dimension."""

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, get_args
 
 from kektor.errors import Corrupt, Invalid, Unavailable
 from kektor.models.arrays import Vectors
@@ -29,6 +29,8 @@ class ModelFiles(NamedTuple):
 
 class OnnxEmbedder(EmbedderBase):
     """Loads at first use, once; the vectors are normalised."""
+
+    _alone: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -90,20 +92,21 @@ class OnnxEmbedder(EmbedderBase):
     def _load(self) -> OnnxEncoder:
         files = self._files.get()
         encoder = OnnxEncoder(
-            files.model,
+            self._model(files.model),
             self._tokenizer(files.tokenizer),
             pooling=self._pooling,
             max_tokens=self._max_tokens,
             threads=self._threads,
             source=f"the embedder {self.name}",
+            alone=self._alone,
         )
         # what was loaded must be what the fingerprint says, also if the file was replaced in between
-        if (
-            sha256_of(files.model) != files.model_sha256
-            or sha256_of(files.tokenizer) != files.tokenizer_sha256
-        ):
+        if sha256_of(files.model) != files.model_sha256 or sha256_of(files.tokenizer) != files.tokenizer_sha256:
             raise Unavailable(f"the files of the embedder {self.name} changed while in use; open it again")
         return encoder
+
+    def _model(self, path: Path, /) -> Path | bytes:
+        return path
 
     def _tokenizer(self, path: Path, /) -> "Tokenizer":
         from tokenizers import Tokenizer

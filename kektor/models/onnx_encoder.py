@@ -42,6 +42,7 @@ class OnnxEncoder:
     """A loaded model. `encode` may be called from many threads at once.
 
     `max_tokens` counts the markers around a text; a longer text is read in overlapping windows of that size.
+    `alone`: run each window by itself, for a model that rounds by the range of all that is in a run.
     """
 
     def __init__(
@@ -53,16 +54,16 @@ class OnnxEncoder:
         max_tokens: int,
         threads: int | None,
         source: str,
+        alone: bool = False,
     ) -> None:
         self._source = source
+        self._batch_tokens = 0 if alone else _BATCH_TOKENS
         self._pooling = pooling
         self._tokenizer = tokenizer
         self._before, self._after = _markers(tokenizer)
         self._room = max_tokens - len(self._before) - len(self._after)
         if self._room < 8:
-            raise Invalid(
-                f"max_tokens of {source} must leave room for text, not {max_tokens}", field="max_tokens"
-            )
+            raise Invalid(f"max_tokens of {source} must leave room for text, not {max_tokens}", field="max_tokens")
         self._session = _session(model, source)
         self._inputs = _input_names(self._session, source)
         self._output, self.dim = _output(self._session, pooling, source)
@@ -89,19 +90,15 @@ class OnnxEncoder:
         windows: list[_Window] = []
         counts: list[int] = []
         # the batch call lets other Python threads run meanwhile, the single one does not
-        for text, encoding in enumerate(
-            self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        ):
+        for text, encoding in enumerate(self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)):
             ids = encoding.ids
             ranges = slices(len(ids), self._room, self._room // _OVERLAP)
-            windows += [
-                _Window([*self._before, *ids[start:end], *self._after], text) for start, end in ranges
-            ]
+            windows += [_Window([*self._before, *ids[start:end], *self._after], text) for start, end in ranges]
             counts.append(len(ranges))
         return windows, counts
 
     def _run_all(self, windows: list[_Window], out: Vectors) -> Generator[list[int], None, None]:
-        batches = _batches(windows, self._threads)
+        batches = _batches(windows, self._batch_tokens, self._threads)
         if len(batches) == 1 or self._threads == 1:
             for batch in batches:
                 self._run(windows, batch, out)
@@ -144,7 +141,7 @@ def core_count() -> int:
     return os.cpu_count() or 1
 
 
-def _batches(windows: list[_Window], threads: int) -> list[list[int]]:
+def _batches(windows: list[_Window], tokens: int, threads: int) -> list[list[int]]:
     """Indexes of windows, together only with others of the same length; the longest first, to end evenly."""
     by_length: dict[int, list[int]] = {}
     for index, window in enumerate(windows):
@@ -152,7 +149,7 @@ def _batches(windows: list[_Window], threads: int) -> list[list[int]]:
     batches = []
     for length in sorted(by_length, reverse=True):
         group = by_length[length]
-        step = max(1, min(_BATCH_TOKENS // length, -(-len(group) // threads)))
+        step = max(1, min(tokens // length, -(-len(group) // threads)))
         batches += [group[start : start + step] for start in range(0, len(group), step)]
     return batches
 

@@ -12,7 +12,9 @@ from kektor.errors import Invalid
 from kektor.models.base import Embedder, EmbedderBase
 from kektor.models.spec import parse_spec, read_options
 
-__all__ = ["EmbedderSpec", "resolve"]
+__all__ = ["DEFAULT", "EmbedderSpec", "resolve"]
+
+DEFAULT = "minilm"
 
 EmbedderSpec: TypeAlias = str | Embedder | Callable[[list[str]], Any] | None
 
@@ -26,6 +28,7 @@ class _Entry(NamedTuple):
 # imported when asked for: a program pays for the adapter it uses
 _KINDS = {
     "minilm": _Entry("minilm (the default)", "minilm", "MiniLMEmbedder"),
+    "minilm-int8": _Entry("minilm-int8", "minilm", "MiniLMInt8Embedder"),
     "openai": _Entry("openai:MODEL", "openai_http", "OpenAIEmbedder"),
     "sentence-transformers": _Entry(
         "sentence-transformers:NAME", "sentence_transformers", "SentenceTransformersEmbedder"
@@ -35,7 +38,7 @@ _KINDS = {
 }
 _FUNCTION = _Entry("a function", "function", "FunctionEmbedder")
 _PROTOCOL = ("name", "dim", "fingerprint", "loaded", "warm", "embed", "clear_cache")
-_WITHOUT_MODEL = frozenset({"minilm"})
+_WITHOUT_MODEL = frozenset({"minilm", "minilm-int8"})
 _shared: WeakValueDictionary[str, EmbedderBase] = WeakValueDictionary()
 _default: list[EmbedderBase] = []  # kept for the life of the process: every database that names none uses it
 _lock = threading.Lock()
@@ -44,24 +47,22 @@ _lock = threading.Lock()
 def resolve(spec: EmbedderSpec = None, **options: Any) -> Embedder:
     """The embedder that `spec` names; models that are loaded into memory are shared by equal specs.
 
-    `spec`: None, `"default"` or `"minilm"` · `"openai:MODEL"` · `"sentence-transformers:NAME"` ·
-    `"onnx:/path/to/model.onnx"` · `"hub:ORG/NAME@COMMIT"` · an embedder (returned as it is) · a function from
-    a list of texts to an array. Options follow a `?` in the text (`"openai:MODEL?dimensions=512"`), which
-    `name` gives back, or as arguments, which is the only way for what must not be stored (`api_key=`,
-    `token=`). Raises `Invalid` that lists what exists.
+    `spec`: None, `"default"` or `"minilm"` · `"minilm-int8"` · `"openai:MODEL"` ·
+    `"sentence-transformers:NAME"` · `"onnx:/path/to/model.onnx"` · `"hub:ORG/NAME@COMMIT"` · an embedder
+    (returned as it is) · a function from a list of texts to an array. Options follow a `?` in the text
+    (`"openai:MODEL?dimensions=512"`), which `name` gives back, or as arguments, which is the only way for
+    what must not be stored (`api_key=`, `token=`). Raises `Invalid` that lists what exists.
 
     >>> resolve() is resolve("minilm")
     True
     """
     if spec is None or isinstance(spec, str):
-        return cast(Embedder, _from_text("minilm" if spec in (None, "default") else spec, options))
+        return cast(Embedder, _from_text(DEFAULT if spec in (None, "default") else spec, options))
     if inspect.getattr_static(spec, "embed", None) is not None:
         return _given(spec, options)
     if callable(spec):
         return cast(Embedder, _make(_adapter(_FUNCTION), "function", (spec,), options))
-    raise Invalid(
-        f"an embedder must be a spec, an embedder or a function, not {type(spec).__name__}", field="embedder"
-    )
+    raise Invalid(f"an embedder must be a spec, an embedder or a function, not {type(spec).__name__}", field="embedder")
 
 
 def _given(spec: Any, options: dict[str, Any]) -> Embedder:
@@ -74,9 +75,7 @@ def _given(spec: Any, options: dict[str, Any]) -> Embedder:
             field="embedder",
         )
     if options:
-        raise Invalid(
-            "an embedder takes no further options here: give them to its own class", field="embedder"
-        )
+        raise Invalid("an embedder takes no further options here: give them to its own class", field="embedder")
     return cast(Embedder, spec)
 
 
@@ -89,16 +88,14 @@ def _from_text(spec: str, options: dict[str, Any]) -> EmbedderBase:
     cls = _adapter(_KINDS[kind])
     values = read_options(kind, text_options, cls.spec_options)
     if twice := sorted(values.keys() & options.keys()):
-        raise Invalid(
-            f"embedder {kind!r}: {twice[0]} is given both in the spec and beside it", field=twice[0]
-        )
+        raise Invalid(f"embedder {kind!r}: {twice[0]} is given both in the spec and beside it", field=twice[0])
     args = () if kind in _WITHOUT_MODEL else (model,)
     if options or not cls.shared:
         return _make(cls, kind, args, values | options)
     with _lock:
         made = _make(cls, kind, args, values)
         shared = _shared.setdefault(made.name, made)
-        if kind == "minilm" and not _default:
+        if kind == DEFAULT and not _default:
             _default.append(shared)
         return shared
 
@@ -114,9 +111,7 @@ def _make(cls: type[Any], kind: str, args: tuple[Any, ...], options: Mapping[str
             raise Invalid(f"embedder {kind!r} has no option {name!r}; it has: {', '.join(known)}", field=name)
         expected = cls.spec_options.get(name)
         if expected and not _fits(value, expected):
-            raise Invalid(
-                f"embedder {kind!r}: option {name!r} must be {expected.__name__}, not {value!r}", field=name
-            )
+            raise Invalid(f"embedder {kind!r}: option {name!r} must be {expected.__name__}, not {value!r}", field=name)
     return cast(EmbedderBase, cls(*args, **options))
 
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,6 +48,8 @@ class SentenceTransformersEmbedder(EmbedderBase):
     ) -> None:
         super().__init__(cache_size=cache_size)
         require("sentence_transformers", extra="sentence-transformers")
+        if Path(model).is_dir():
+            model = str(Path(model).absolute())
         self._model_name, self._revision, self._device = model, revision, device
         self._batch_size = batch_size
         self._turn = threading.Lock()  # the library's tokenizers cannot be used by two threads at once
@@ -64,21 +67,21 @@ class SentenceTransformersEmbedder(EmbedderBase):
 
     @property
     def dim(self) -> int:
-        return int(self._model.get().get_sentence_embedding_dimension())
+        model = self._model.get()
+        renamed = getattr(model, "get_embedding_dimension", None)  # its name in newer versions
+        return int((renamed or model.get_sentence_embedding_dimension)())
 
     @property
     def fingerprint(self) -> Fingerprint:
         model = self._model.get()
         return Fingerprint(
-            model="sentence-transformers:"
-            + self._model_name
-            + (f"@{self._revision}" if self._revision else ""),
+            model="sentence-transformers:" + self._model_name + (f"@{self._revision}" if self._revision else ""),
             dim=self.dim,
             pooling="model",
             normalized=True,
             max_tokens=int(model.max_seq_length or 0),
-            document_prefix=model.prompts.get("document") or "",
-            query_prefix=model.prompts.get("query") or "",
+            document_prefix=_prompt(model, "document"),
+            query_prefix=_prompt(model, "query"),
         )
 
     @property
@@ -98,9 +101,7 @@ class SentenceTransformersEmbedder(EmbedderBase):
             for start in range(0, len(texts), _STEP):
                 step = [self._pieces(model, text, kind) for text in texts[start : start + _STEP]]
                 flat = [piece for part in step for piece in part]
-                raw = encode(
-                    flat, batch_size=self._batch_size, normalize_embeddings=True, show_progress_bar=False
-                )
+                raw = encode(flat, batch_size=self._batch_size, normalize_embeddings=True, show_progress_bar=False)
                 vectors = as_vectors(raw, count=len(flat), dim=self.dim, source=source)
                 parts.append(unit(merge_windows(vectors, [len(part) for part in step]), source=source))
                 advance(len(step))
@@ -109,7 +110,7 @@ class SentenceTransformersEmbedder(EmbedderBase):
     def _pieces(self, model: Any, text: str, kind: Kind) -> list[str]:
         if not model.max_seq_length or len(text) < model.max_seq_length // 4:
             return [text]
-        prompt = model.prompts.get(kind) or ""
+        prompt = _prompt(model, kind)
         try:
             spans = _spans(model.tokenizer, text)
             markers = model.tokenizer.num_special_tokens_to_add(pair=False)
@@ -133,8 +134,13 @@ class SentenceTransformersEmbedder(EmbedderBase):
             ) from error
 
 
+def _prompt(model: Any, kind: Kind) -> str:
+    """What the library puts before a text of this kind."""
+    names = ("query",) if kind == "query" else ("document", "passage", "corpus")
+    found = next((name for name in names if name in model.prompts), getattr(model, "default_prompt_name", None))
+    return model.prompts.get(found) or ""
+
+
 def _spans(tokenizer: Any, text: str) -> list[tuple[int, int]]:
-    encoded = tokenizer(
-        text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False
-    )
+    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)
     return [(int(start), int(end)) for start, end in encoded["offset_mapping"]]

@@ -1,4 +1,4 @@
-"""The text index against a naive reference: the same documents, the same scores, the same order, whatever came before."""
+"""The text index against a naive reference: the same documents, scores and order, whatever came before."""
 
 import math
 import tempfile

@@ -17,9 +17,10 @@ __all__ = ["HashingEmbedder"]
 class HashingEmbedder:
     """A bag of words in 64 dimensions: texts that share words are near, texts that share none are far.
 
-    Every word is a fixed pattern of ±1, a text is their sum scaled to length 1. `label` makes another embedder of
-    the same size, with other vectors and another fingerprint. `loaded=False` stays so until `warm` or the first
-    `embed`. Set `failure` to an exception to have `embed` raise it; `embedded` counts the texts seen.
+    Every word is a fixed pattern of ±1, a text is their sum scaled to length 1. `label` makes another
+    embedder of the same size, with other vectors and another fingerprint. `loaded=False` stays so until
+    `warm` or the first `embed`. Set `failure` to an exception to have `embed` raise it; `embedded` counts the
+    texts seen.
 
     >>> v = HashingEmbedder().embed(["the red fox", "a red fox", "stock market news"])
     >>> bool(v[0] @ v[1] > 0.5 > abs(v[0] @ v[2]))

@@ -1,19 +1,21 @@
-"""One score from several: each side standardised over the candidates, then added with its weight."""
+"""One score from several sides, on scales that do not depend on how many candidates there are."""
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kektor.engine.records import NodeKey
 from kektor.memory.recall.candidates import Candidate
 
 __all__ = ["WEIGHTS", "Fused", "Weights", "fuse"]
 
 
 class Weights(NamedTuple):
-    """How much each side counts, in standard deviations."""
+    """What each side adds: BM25 as a share of the best match, the cosine as it is, and of a message's better
+    neighbour the share that the message borrows."""
 
-    vector: float = 1.0
     text: float = 1.0
+    vector: float = 2.0
+    beside: float = 0.4
 
 
 WEIGHTS = Weights()
@@ -30,16 +32,12 @@ class Fused(NamedTuple):
 def fuse(candidates: Sequence[Candidate], weights: Weights = WEIGHTS) -> list[Fused]:
     """Best first; equal scores in the order of content, then id, never of storage.
 
-    Ranks would throw away how far apart two candidates are, which is most of what either side knows.
+    Ranks would throw away how far apart two candidates are, which is most of what either side knows. What is said
+    right before or after an answer is often the answer: a question and its reply share few words.
     """
-    vectors = _standardise([c.vector for c in candidates])
-    texts = _standardise([c.text for c in candidates])
-    fused = []
-    for candidate, vector, text in zip(candidates, vectors, texts, strict=True):
-        parts = {"vector": weights.vector * vector, "text": weights.text * text}
-        if candidate.exact:
-            parts["key"] = _EXACT
-        fused.append(Fused(candidate, sum(parts.values()), parts))
+    best_text = max((candidate.text for candidate in candidates), default=0.0)
+    own = {candidate.key: _own(candidate, best_text, weights) for candidate in candidates}
+    fused = [_fused(candidate, own, weights) for candidate in candidates]
     return sorted(fused, key=lambda f: (-f.score, f.candidate.node.digest, f.candidate.node.id))
 
 
@@ -47,14 +45,19 @@ _EXACT = 100.0
 """A node named by its id outranks whatever resembles the words."""
 
 
-def _standardise(values: Sequence[float | None]) -> list[float]:
-    """Zero mean and unit deviation over those that have a value; the others count as the lowest."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return [0.0] * len(values)
-    mean = math.fsum(known) / len(known)
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
-    if deviation < 1e-9:
-        return [0.0] * len(values)
-    lowest = (min(known) - mean) / deviation
-    return [lowest if value is None else (value - mean) / deviation for value in values]
+def _own(candidate: Candidate, best_text: float, weights: Weights) -> dict[str, float]:
+    parts = {
+        "text": weights.text * candidate.text / best_text if best_text > 0 else 0.0,
+        "vector": weights.vector * max(0.0, candidate.vector or 0.0),
+    }
+    if candidate.exact:
+        parts["key"] = _EXACT
+    return parts
+
+
+def _fused(candidate: Candidate, own: dict[NodeKey, dict[str, float]], weights: Weights) -> Fused:
+    parts = dict(own[candidate.key])
+    lent = [sum(own[key].values()) for key in candidate.beside if key in own]
+    if lent:
+        parts["beside"] = weights.beside * min(max(lent), _EXACT)
+    return Fused(candidate, sum(parts.values()), parts)

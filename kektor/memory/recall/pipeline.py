@@ -50,7 +50,7 @@ def recall(
     status, relevant = judge(ranked, thresholds_for(settings.fingerprint))
     if status == "no_match" and not candidates and engine.count(view) == 0:
         status = "empty"
-    origins = {NodeKey(c.node.scope, c.node.id): origin for c, origin in resolved}
+    origins = {candidate.key: origin for candidate, origin in resolved}
     hits = [_hit(found, settings, view, origins) for found in relevant[:k]]
     packed = pack(hits, budget_tokens, context.tokenizer.counts)
     return Recall(
@@ -75,11 +75,11 @@ def _with_predecessors(view: View) -> View:
 
 def _resolve(engine: Engine, view: View, candidates: Sequence[Candidate]) -> list[tuple[Candidate, str | None]]:
     """What the View admits, and the visible head in the place of a version that it does not."""
-    keys = [NodeKey(c.node.scope, c.node.id) for c in candidates]
-    seen = engine.fetch(view, keys)
+    keys = [candidate.key for candidate in candidates]
+    seen = engine.admits(view, keys)
     found: dict[NodeKey, tuple[Candidate, str | None]] = {}
     for key, candidate, visible in zip(keys, candidates, seen, strict=True):
-        if visible is not None:
+        if visible:
             _keep_best(found, key, candidate, None)
         elif candidate.node.status is Status.SUPERSEDED and (head := _head(engine, view, candidate.node)):
             head_key = NodeKey(head.scope, head.id)
@@ -148,7 +148,7 @@ def _hit(found: Fused, settings: IndexSettings, view: View, origins: dict[NodeKe
         score=found.score,
         scores=found.parts,
         via=_via(found.candidate),
-        resolved_from=origins.get(NodeKey(node.scope, node.id)),
+        resolved_from=origins.get(found.candidate.key),
     )
 
 

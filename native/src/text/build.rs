@@ -188,7 +188,7 @@ impl Builder {
     fn blocks(&mut self, postings: &[(u32, f32)], lengths: &[f32]) -> Checked<u64> {
         let start = self.postings.len();
         let blocks = postings.len().div_ceil(BLOCK);
-        self.postings.resize(start + (blocks + 1) * BLOCK_ENTRY, 0);
+        self.postings.resize(start + (all_blocks_entry(blocks) + 1) * BLOCK_ENTRY, 0);
         let (mut next, mut all) = (0u32, Best::default());
         for (block, (part, lengths)) in postings.chunks(BLOCK).zip(lengths.chunks(BLOCK)).enumerate() {
             let mut gaps = Vec::with_capacity(BLOCK);
@@ -209,7 +209,9 @@ impl Builder {
             all.merge(&best);
             self.entry(start + block * BLOCK_ENTRY, part[part.len() - 1].0, offset, &best);
         }
-        self.entry(start + blocks * BLOCK_ENTRY, 0, 0, &all);
+        if blocks > 1 {
+            self.entry(start + all_blocks_entry(blocks) * BLOCK_ENTRY, 0, 0, &all);
+        }
         Ok(start as u64)
     }
 

@@ -6,9 +6,9 @@
 //! from them too.
 
 use super::build::{build, weighted_length, Postings, Source};
+use super::documents::Entry;
 use super::index::{Sealed, SealedPostings, Settings, State};
 use super::meta;
-use super::search::Entry;
 use super::segment::{Checked, Segment, KIND};
 use crate::chunks::{write_file, Chunk, Header, Mapped, Written};
 use crate::errors::corrupt;
@@ -115,8 +115,10 @@ impl Frozen {
         self.rewrites.iter().find(missing).map(|rewrite| segment_name(rewrite.number))
     }
 
-    /// Let the written files take the place of what they were made from.
-    pub fn install(&self, state: &mut State) -> Checked<()> {
+    /// Let the written files take the place of what they were made from, which is returned: letting go of it takes
+    /// longer than all else, and need not be done under the lock.
+    pub fn install(&self, state: &mut State) -> Checked<Vec<Sealed>> {
+        let mut replaced = Vec::new();
         for rewrite in &self.rewrites {
             let numbers: Vec<u32> = rewrite.sources.iter().map(|source| source.number).collect();
             // Something erased while the files were being written is in them still.
@@ -132,9 +134,12 @@ impl Frozen {
                 sealed.adopt(state, |owner| numbers.contains(&owner))?;
                 state.sealed.push(sealed);
             }
-            state.sealed.retain(|sealed| !numbers.contains(&sealed.number));
+            let stays = |sealed: &Sealed| !numbers.contains(&sealed.number);
+            let (kept, old) = std::mem::take(&mut state.sealed).into_iter().partition::<Vec<_>, _>(stays);
+            state.sealed = kept;
+            replaced.extend(old);
         }
-        Ok(())
+        Ok(replaced)
     }
 }
 

@@ -6,9 +6,10 @@
 
 use super::analysis::Analyzer;
 use super::build::weighted_length;
+use super::documents::{Documents, Entry};
 use super::memory::{Document, Memory, Occurrence};
 use super::scoring::{idf, Norm, Scorer};
-use super::search::{search, Blocks, Cursor, Documents, Entry, Top, Wanted};
+use super::search::{search, Blocks, Cursor, Top, Wanted};
 use super::segment::{Checked, Segment};
 use roaring::RoaringBitmap;
 use std::collections::HashMap;
@@ -171,7 +172,7 @@ impl State {
         let (terms, postings) = self.scorers(settings, query)?;
         let mut top = Top::new(k, self.live as usize);
         // A filter that is small beside the postings: asking for its documents one by one is cheaper.
-        if let Some(filter) = filter.filter(|filter| filter.len() < postings / 8) {
+        if let Some(filter) = filter.filter(|filter| filter.len() < postings / 32) {
             let slots: Vec<u32> = filter.iter().collect();
             for (slot, score) in slots.iter().zip(self.score(&terms, &slots)?) {
                 if let Some(score) = score {

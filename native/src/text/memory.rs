@@ -128,19 +128,33 @@ impl List {
     fn insert(&mut self, slot: u32, inverse_tf: f32, length: f32) {
         self.count += 1;
         self.best.add(inverse_tf, length);
-        let at =
-            self.blocks.partition_point(|block| block.last() < slot).min(self.blocks.len().saturating_sub(1));
-        if self.blocks.get(at).is_none_or(|block| block.entries.len() == BLOCK && block.last() < slot) {
-            self.blocks.push(Block::default());
-        } else if self.blocks[at].entries.len() == BLOCK {
-            let half = self.blocks[at].split();
-            self.blocks.insert(at + 1, half);
-        }
-        let at = self.blocks.partition_point(|block| block.last() < slot).min(self.blocks.len() - 1);
-        let block = &mut self.blocks[at];
-        let place = block.entries.partition_point(|entry| entry.0 < slot);
+        let block = self.block_for(slot);
+        let place = match block.entries.last() {
+            Some((last, _)) if *last > slot => block.entries.partition_point(|entry| entry.0 < slot),
+            _ => block.entries.len(),
+        };
         block.entries.insert(place, (slot, inverse_tf));
         block.best.add(inverse_tf, length);
+    }
+
+    /// The block that a slot belongs into, with room for it.
+    fn block_for(&mut self, slot: u32) -> &mut Block {
+        let count = self.blocks.len();
+        // Slots mostly come in ascending order, and then only the last block is looked at.
+        if self.blocks.last().is_none_or(|block| block.last() < slot) {
+            if self.blocks.last().is_none_or(|block| block.entries.len() == BLOCK) {
+                let entries = if count == 0 { Vec::new() } else { Vec::with_capacity(BLOCK) };
+                self.blocks.push(Block { entries, best: Best::default() });
+            }
+            return self.blocks.last_mut().expect("there is one now");
+        }
+        let mut at = self.blocks.partition_point(|block| block.last() < slot);
+        if self.blocks[at].entries.len() == BLOCK {
+            let half = self.blocks[at].split();
+            self.blocks.insert(at + 1, half);
+            at += usize::from(self.blocks[at].last() < slot);
+        }
+        &mut self.blocks[at]
     }
 
     fn remove(&mut self, slot: u32) {
@@ -157,9 +171,8 @@ impl List {
 }
 
 impl Block {
-    /// 0 while it is empty, which a block in a list is only until its first entry.
     pub fn last(&self) -> u32 {
-        self.entries.last().map_or(0, |entry| entry.0)
+        self.entries.last().expect("a block in a list has entries").0
     }
 
     /// The upper half; both keep the bounds of the whole.

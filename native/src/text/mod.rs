@@ -6,6 +6,7 @@
 pub mod analysis;
 mod build;
 mod checkpoint;
+mod documents;
 mod index;
 mod memory;
 mod meta;
@@ -226,9 +227,12 @@ impl TextIndex {
         if let Some(name) = frozen.unwritten() {
             return Err(PyValueError::new_err(format!("chunk {name:?} was never written")));
         }
-        py.detach(|| frozen.install(&mut self.state.write())).map_err(corrupt)?;
-        self.written.lock().clone_from(&frozen.meta);
-        Ok(())
+        py.detach(|| {
+            let replaced = frozen.install(&mut self.state.write()).map_err(corrupt)?;
+            self.written.lock().clone_from(&frozen.meta);
+            drop((replaced, frozen));
+            Ok(())
+        })
     }
 
     /// Map what `write` left in a folder; CorruptFile when it cannot be trusted.

@@ -5,6 +5,7 @@
 //! summed up for the whole window, and only a document whose sum could still make it is looked up in those left aside.
 //! A window whose bounds do not reach the result is skipped unread. See `scoring` for why nothing is lost thereby.
 
+use super::documents::Documents;
 use super::memory::{List, BLOCK};
 use super::scoring::Scorer;
 use super::segment::{Checked, Place, Segment};
@@ -15,40 +16,6 @@ use std::collections::BinaryHeap;
 /// Slots summed up at a time, at most and, where lists are dense, at least.
 const WINDOW: u32 = 4096;
 const LEAST_WINDOW: u32 = 1024;
-
-/// Length of each live document and the set of postings it is in, by slot.
-#[derive(Default)]
-pub struct Documents {
-    pages: Vec<Option<Box<[Entry; PAGE]>>>,
-}
-
-const PAGE: usize = 4096;
-
-#[derive(Clone, Copy, Default)]
-pub struct Entry {
-    pub length: f32,
-    /// Number of the set of postings that holds the document; 0 for none.
-    pub owner: u32,
-}
-
-impl Documents {
-    #[inline]
-    pub fn get(&self, slot: u32) -> Entry {
-        match self.pages.get(slot as usize / PAGE) {
-            Some(Some(page)) => page[slot as usize % PAGE],
-            _ => Entry::default(),
-        }
-    }
-
-    pub fn set(&mut self, slot: u32, entry: Entry) {
-        let page = slot as usize / PAGE;
-        if page >= self.pages.len() {
-            self.pages.resize_with(page + 1, || None);
-        }
-        let page = self.pages[page].get_or_insert_with(|| Box::new([Entry::default(); PAGE]));
-        page[slot as usize % PAGE] = entry;
-    }
-}
 
 /// The k best so far; of equal scores the lower slot is better.
 pub struct Top {
@@ -347,8 +314,9 @@ impl Window {
             cursor.pass(self.end);
             for at in from..cursor.next {
                 let slot = cursor.slots[at];
-                let place = (slot - self.start) as usize;
-                self.sums[place] += cursor.scorer.share(cursor.inverses[at], documents.get(slot).length);
+                let place = slot.wrapping_sub(self.start) as usize;
+                let sum = self.sums.get_mut(place).ok_or("a block begins before the one before it ends")?;
+                *sum += cursor.scorer.share(cursor.inverses[at], documents.length(slot));
                 self.touched[place / 64] |= 1 << (place % 64);
             }
             if cursor.next < cursor.filled {

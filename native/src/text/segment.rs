@@ -3,7 +3,7 @@
 //! The payload of a chunk file is a table of sections, each with its length and checksum, and then the sections:
 //! the documents by slot with the terms each holds, the terms in order with a hash table over them, and the postings in
 //! blocks. A block is bit-packed gaps of slots and codes of frequencies; before the blocks of a term stands one entry
-//! for each with its last slot and its bound, and one that bounds them all. Everything but the postings and the documents' terms is checked when the
+//! for each with its last slot and its bound, and one that bounds them all if they are several. Everything but the postings and the documents' terms is checked when the
 //! file is opened; those two are checked as they are read, and whole by `validate`.
 
 use super::memory::BLOCK;
@@ -229,7 +229,7 @@ impl Segment {
     pub fn best(&self, place: Place) -> Checked<Best> {
         match place.count {
             1 => Ok(Best([(0.0, 0.0); 3])),
-            _ => self.block_best(place, self.blocks(place)),
+            _ => self.block_best(place, all_blocks_entry(self.blocks(place))),
         }
     }
 
@@ -301,6 +301,15 @@ impl Segment {
             *out = inverse(*code)?;
         }
         Ok(count)
+    }
+}
+
+/// Which entry bounds all blocks of a term: one behind theirs, or the only one.
+pub fn all_blocks_entry(blocks: usize) -> usize {
+    if blocks == 1 {
+        0
+    } else {
+        blocks
     }
 }
 

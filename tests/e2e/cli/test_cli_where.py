@@ -5,7 +5,6 @@ from pathlib import Path
 import kektor
 from tests.support.doors import Machine
 
-
 COMMANDS = (
     *("try", "serve", "mcp", "remember", "recall", "get", "list", "history", "evolve", "correct", "retract"),
     *("forget", "ingest", "export", "doctor", "version"),

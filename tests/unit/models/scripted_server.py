@@ -72,7 +72,7 @@ def serving(answer: Callable[[Request], Reply]) -> Iterator[Server]:
             except OSError:
                 self.close_connection = True  # the client gave up, as some tests want
 
-        do_GET = do_POST = do_HEAD = _serve
+        do_GET = do_POST = do_HEAD = _serve  # noqa: N815
 
         def log_message(self, *args: object) -> None:
             pass

@@ -43,6 +43,7 @@ def test_the_dimension_is_found_with_one_call_or_given() -> None:
         return lengths(texts)
 
     given = FunctionEmbedder(counted, dim=2)
+    assert given.loaded
     assert given.dim == 2
     assert given.fingerprint.dim == 2
     assert calls == []

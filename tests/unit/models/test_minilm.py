@@ -15,8 +15,8 @@ from kektor.models import minilm as minilm_module
 from kektor.models import onnx_embedder as onnx_embedder_module
 
 FILLER = (
-    "The harbour office keeps a ledger of every ship that comes in, its cargo, its master and the fee that was "
-    "paid. On Mondays the ledger is read aloud to the council, who seldom listen. "
+    "The harbour office keeps a ledger of every ship that comes in, its cargo, its master and the fee that "
+    "was paid. On Mondays the ledger is read aloud to the council, who seldom listen. "
 )
 KEY_SENTENCE = "Dana's sister is allergic to peanuts and carries an adrenaline pen."
 
@@ -241,7 +241,7 @@ def test_the_fingerprint_is_known_before_the_model_and_without_its_runtime() -> 
         "embedder = models.resolve()\n"
         "print(embedder.fingerprint.text)\n"
         "assert embedder.dim == 384 and not embedder.loaded\n"
-        "assert not {'onnxruntime', 'tokenizers', 'openai', 'huggingface_hub', 'torch'} & sys.modules.keys()\n"
+        "assert not {'onnxruntime', 'tokenizers', 'openai', 'huggingface_hub'} & sys.modules.keys()\n"
         "embedder.warm()\n"
         "assert embedder.loaded and 'onnxruntime' in sys.modules\n"
     )

@@ -1,5 +1,7 @@
 """Windows over long texts leave nothing out."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,7 +25,7 @@ def test_slices_cover_everything_with_the_overlap_and_never_exceed_the_size(
     assert got[-1][1] == total
     assert len({end - start for start, end in got}) == 1
     assert all(end - start <= size for start, end in got)
-    assert all(before[1] - after[0] >= overlap for before, after in zip(got, got[1:], strict=False))
+    assert all(before[1] - after[0] >= overlap for before, after in pairwise(got))
 
 
 @given(st.integers(301, 5000), sizes)

@@ -20,7 +20,7 @@ def write_model(
     table: np.ndarray | None = None,
     name: str = "model.onnx",
 ) -> Path:
-    """A model whose state of token `t` is `table[t]` (random unless given), with its tokenizer.json beside it."""
+    """A model whose state of token `t` is `table[t]` (random unless given), its tokenizer.json beside it."""
     if table is None:
         table = np.random.default_rng(7).normal(size=(VOCABULARY_SIZE, dim))
     nodes = [_node("Gather", ["table", inputs[0]], "token_states")]

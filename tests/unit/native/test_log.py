@@ -217,7 +217,7 @@ def test_a_newer_format_is_refused_by_name(tmp_path: Path) -> None:
 def test_misuse_is_a_value_error_and_changes_nothing(tmp_path: Path) -> None:
     for wrong in ({"next_lsn": 0}, {"next_lsn": 1, "sync": "maybe"}, {"next_lsn": 1, "segment_bytes": 100}):
         with pytest.raises(ValueError, match=next(reversed(wrong))):
-            Log(str(tmp_path), **wrong)  # type: ignore[arg-type]
+            Log(str(tmp_path), **wrong)
     log = Log(str(tmp_path), next_lsn=3)
     for lsn in (2, 0):
         with pytest.raises(ValueError, match="not greater than the last, 2"):

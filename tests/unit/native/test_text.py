@@ -197,8 +197,7 @@ def test_what_is_written_opens_again_and_only_what_changed_is_dirty(tmp_path: Pa
     index.release(False)
     index.add(1000, ["fresh topic3"], lsn=501)
     index.remove(3, lsn=502)
-    chunks = {chunk.name: chunk.dirty for chunk in index.freeze(502)}
-    assert sorted(chunks.values()) == [False, True, True]
+    assert sorted(chunk.dirty for chunk in index.freeze(502)) == [False, True, True]
     index.release(False)
     opened = TextIndex.open(str(tmp_path / "1"))
     assert (len(opened), opened.applied_lsn, opened.language, opened.validate()) == (500, 500, "english", [])
@@ -246,6 +245,20 @@ def test_erased_terms_are_gone_from_the_next_checkpoint(tmp_path: Path) -> None:
     assert stored("3", b"xyzzy43secret")
     assert not stored("4", b"xyzzy43secret")
     assert len(found(index, "common", 1000)) == 200
+
+
+def test_what_is_erased_during_a_checkpoint_is_gone_from_the_one_after(tmp_path: Path) -> None:
+    index = index_of(*(f"common words number{slot}" for slot in range(200)), "common xyzzy42secret")
+    (tmp_path / "1").mkdir()
+    chunks = index.freeze(1)
+    for chunk in chunks:
+        index.write(chunk, str(tmp_path / "1" / chunk.name))
+    index.remove(200, lsn=300, erase=True)
+    index.release(True)
+    save(index, tmp_path / "2")
+    assert b"xyzzy42secret" in b"".join(path.read_bytes() for path in (tmp_path / "1").iterdir())
+    assert b"xyzzy42secret" not in b"".join(path.read_bytes() for path in (tmp_path / "2").iterdir())
+    assert index.validate() == []
 
 
 def test_segments_stay_few_and_the_removed_are_dropped(tmp_path: Path) -> None:

@@ -12,14 +12,16 @@ pub mod fold;
 pub mod language;
 pub mod scan;
 pub mod script;
+mod stem;
 
 use fold::{lower, normalize, strip_accents};
 use language::{by_script, Language, LANGUAGES};
-use rust_stemmers::{Algorithm, Stemmer};
+use rust_stemmers::Algorithm;
 use scan::{humps, parts, pieces, Piece};
 use script::{script, Script};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
+use stem::CachedStemmer;
 
 /// Raised with every change that makes other terms of a text: stored ones are then of no use.
 pub const VERSION: u32 = 1;
@@ -38,7 +40,7 @@ use Strength::{Strong, Weak};
 pub struct Analyzer {
     pub language: &'static Language,
     stop_words: HashSet<String>,
-    stemmers: Vec<(Script, Stemmer)>,
+    stemmers: Vec<(Script, CachedStemmer)>,
     turkish: bool,
 }
 
@@ -57,7 +59,7 @@ impl Analyzer {
         let own =
             |script| if script == language.script { Some(language.algorithm) } else { by_script(script) };
         let scripts = [Script::Latin, Script::Greek, Script::Cyrillic, Script::Arabic, Script::Tamil];
-        let stemmers = scripts.into_iter().filter_map(|s| Some((s, Stemmer::create(own(s)?)))).collect();
+        let stemmers = scripts.into_iter().filter_map(|s| Some((s, CachedStemmer::new(own(s)?)))).collect();
         let turkish = language.algorithm == Algorithm::Turkish;
         let mut out = Self { language, stop_words: HashSet::new(), stemmers, turkish };
         let mut buffers = Buffers::default();
@@ -121,16 +123,16 @@ impl Analyzer {
         emit: &mut impl FnMut(&str, Strength),
     ) {
         let script = self.fold(word, buffers);
-        let strength = if self.stop_words.contains(&buffers.word) { Weak } else { strength };
+        // WHO and IT in capitals are names.
+        let capitals = word.len() > 1 && word.bytes().all(|b| b.is_ascii_uppercase());
+        let function_word = !capitals && self.stop_words.contains(&buffers.word);
+        let strength = if function_word { Weak } else { strength };
         let stemmer = self.stemmers.iter().find(|(of, _)| Some(*of) == script).map(|(_, stemmer)| stemmer);
         match stemmer {
             Some(stemmer) if buffers.term.len() <= LONGEST_STEMMED => {
                 // The stemmers take the form with its accents, but English has none of its own.
                 let form = if self.folds_first(script) { &buffers.word } else { &buffers.term };
-                let stem = stemmer.stem(form);
-                let stem = if stem.is_empty() { form.as_str() } else { &stem };
-                buffers.spare.clear();
-                buffers.spare.push_str(stem);
+                stemmer.stem(form, &mut buffers.spare);
                 std::mem::swap(&mut buffers.term, &mut buffers.spare);
                 strip_accents(&mut buffers.term, &mut buffers.spare);
                 bounded(&buffers.term, strength, emit);

@@ -141,7 +141,7 @@ fn url(text: &str, start: usize) -> &str {
     let end = text[start..].find(stop).map_or(text.len(), |found| start + found);
     let url = &text[..end];
     let trimmed =
-        url.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '*', '…', '。', '、', '，', '）']);
+        url.trim_end_matches(['/', '.', ',', ';', ':', '!', '?', ')', ']', '*', '…', '。', '、', '，', '）']);
     &text[..trimmed.len().max(start)]
 }
 
@@ -187,6 +187,10 @@ pub fn humps(word: &str) -> Vec<&str> {
     const LONGEST: usize = 64;
     if word.len() > LONGEST || word.len() < 3 {
         return Vec::new();
+    }
+    let plain = |(at, byte): (usize, u8)| byte.is_ascii_lowercase() || at == 0 && byte.is_ascii_uppercase();
+    if word.bytes().enumerate().all(plain) {
+        return Vec::new(); // nearly every word
     }
     let chars: Vec<(usize, char)> = word.char_indices().collect();
     let plural = chars.len() > 1 && chars[..chars.len() - 1].iter().all(|(_, c)| c.is_uppercase());

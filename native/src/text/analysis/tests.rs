@@ -50,6 +50,7 @@ fn a_query_asks_for_what_carries_meaning() {
     assert_eq!(asked("Where is the cat?"), ["cat"]);
     assert_eq!(asked("to be or not to be"), ["to", "be", "or", "not", "to", "be"]);
     assert_eq!(asked("who"), ["who"]);
+    assert_eq!(asked("is the WHO in the US?"), ["who", "us"]);
     assert_eq!(asked("status of TKT-100"), ["status", "tkt-100"]);
     assert_eq!(asked("a well-known cat cat"), ["well-known", "well", "known", "cat", "cat"]);
     assert_eq!(asked("東京"), ["東京"]);
