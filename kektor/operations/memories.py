@@ -16,7 +16,6 @@ from kektor.memory.drafts import Draft
 from kektor.memory.inputs import claim, end, moment, read_rule, write_scope
 from kektor.memory.limits import LIMITS, check_id, check_metadata, check_tags, check_text
 from kektor.memory.objects import Forgotten, ForgottenNode
-from kektor.memory.reading import find_one, only_by_id
 from kektor.operations.base import BaseOperations
 
 __all__ = ["MemoryOperations"]
@@ -100,6 +99,7 @@ class MemoryOperations(BaseOperations):
         """Archive, retract or erase some ids, all or nothing.
 
         Erasing takes whole lineages, copies and what rests on them alone. Archiving and retracting take one id a call.
+        A repeat under an idempotency key answers the same receipt and no entries: what was erased is not told again.
         """
         _check_ids(request.ids)
         if request.mode != "erase":
@@ -111,7 +111,7 @@ class MemoryOperations(BaseOperations):
             rule=read_rule(request.scope),
             dry_run=request.dry_run,
             reason=request.reason,
-            idempotency_key=request.idempotency_key,
+            idempotency_key=None if request.dry_run else request.idempotency_key,
             asked=request,
         )
         receipt = self._submit(command, principal)
@@ -213,10 +213,8 @@ class MemoryOperations(BaseOperations):
             raise Invalid(f"{verb} takes one id a call and no dry_run", field="ids")
         command = _VERBS[verb](**self._about(request.ids[0], about))
         receipt = self._submit(command, principal)
-        # Looked up, not taken from the command: a repeat under the same idempotency key resolves nothing.
-        view = only_by_id(self.engine, principal, request.index, scope=request.scope)
-        node = find_one(self.engine, view, request.ids[0])
-        return Forgotten([_forgotten(node, "named")], [], [], False, receipt)
+        repeated = not hasattr(command, "node")
+        return Forgotten([] if repeated else [_forgotten(command.node, "named")], [], [], False, receipt)
 
 
 def _check_ids(ids: list[str]) -> None:

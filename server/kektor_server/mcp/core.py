@@ -75,8 +75,7 @@ def _retract(call: ToolCall) -> ToolResult:
 
 
 def _forget(call: ToolCall) -> ToolResult:
-    # A preview writes nothing, and must be free to answer anew.
-    fields = call.fields() if call.arguments.get("dry_run") else call.fields(idempotency_key=call.key)
+    fields = call.fields(idempotency_key=call.key)
     confirmed = fields.pop("confirm", False)
     if not isinstance(confirmed, bool):
         raise Invalid(f"confirm must be true or false, not {confirmed!r}", field="confirm")

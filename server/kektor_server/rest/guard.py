@@ -92,7 +92,7 @@ class _Exchange:
     async def fail(self, error: Exception, scope: Scope) -> None:
         if not isinstance(error, KektorError) or isinstance(error, Internal):
             _LOG.error(
-                "request %s: %s %s failed", self.request_id.decode(), scope["method"], scope["path"], exc_info=error
+                "request %s: %s %s failed", self.request_id.decode(), scope["method"], _path(scope), exc_info=error
             )
         if self.status:  # half an answer is out: ending the connection is all that can tell the caller
             raise error
@@ -111,10 +111,16 @@ def _log_access(scope: Scope, exchange: _Exchange, begun: float) -> None:
         "%s %s %s %d %.1f ms",
         exchange.request_id.decode(),
         scope["method"],
-        scope["path"],
+        _path(scope),
         exchange.status,
         (time.monotonic() - begun) * 1000,
     )
+
+
+def _path(scope: Scope) -> str:
+    """As it came, percent signs and all, so that it cannot write lines of its own."""
+    raw: bytes = scope["raw_path"]
+    return raw.decode("ascii", "backslashreplace")
 
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
