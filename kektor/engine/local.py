@@ -249,7 +249,7 @@ class LocalEngine:
     def edges_ever(self, view: View, key: NodeKey) -> list[tuple[Edge, NodeKey]]:
         with self._reading():
             space, visible = self._seen(view)
-            slot = space.slot(key)
+            slot = space.names.slot(key)
             if slot is None or slot not in visible.slots:
                 return []
             rows = [row for _, row in space.edges_at(slot, "out") if row.dst in visible.slots]
