@@ -57,7 +57,8 @@ class Guide:
 
     def _show(self, url: str, recall: dict[str, Any]) -> None:
         if self._as_json:
-            print_json({"url": url, "data": self._folder, "question": QUESTION, "recall": recall, "examples": examples(url)})
+            asked = {"question": QUESTION, "recall": recall, "examples": examples(url)}
+            print_json({"url": url, "data": self._folder, **asked})
             return
         say(f"One real recall, asked over HTTP: {QUESTION}")
         for hit in recall["hits"][:1]:
