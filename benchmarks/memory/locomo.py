@@ -144,14 +144,13 @@ def bm25_ranker(dialogue: Dialogue) -> Ranker:
     return rank
 
 
-_STOP = frozenset(
-    """
-    a about am an and are as at be been but by can could d did do does for from had has have he her
-    hers him his how i if in into is it its just ll me my no not of on or our re s she so some t than
-    that the their them then there these they this to up us ve was we were what when where which who
-    why will with would you your
-    """.split()
-)
+_STOP_WORDS = """
+    a about am an and are as at be been but by can could d did do does for from had has have he her hers him
+    his how i if in into is it its just ll me my no not of on or our re s she so some t than that the their
+    them then there these they this to up us ve was we were what when where which who why will with would you
+    your
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 
 
 def _tokens(text: str) -> list[str]:

@@ -58,6 +58,7 @@ class LocalEngine:
         self._broken: str | None = None
         self._stale = False
         self.checkpoint_failure: str | None = None
+        self.lsn = 0
         self._reset()
         self._store = None if folder is None else Store(folder, durability)
         if self._store is not None:

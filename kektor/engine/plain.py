@@ -399,7 +399,7 @@ class _PlainTransaction:
 
     def tombstone(self, index: str, scope: Scope, digest: bytes) -> Tombstone | None:
         number = self._world.indexes[index].settings.number
-        for stone in self._world.tombstones.values():
+        for stone in reversed(self._world.tombstones.values()):
             if (stone.index, stone.scope, stone.digest, stone.lifted_at) == (number, scope, digest, None):
                 return stone
         return None

@@ -144,7 +144,7 @@ class Transaction(Protocol):
         """Unlink; None when there is no such edge."""
 
     def tombstone(self, index: str, scope: Scope, digest: bytes) -> Tombstone | None:
-        """The one in force for a value in exactly that scope."""
+        """The latest in force for a value in exactly that scope."""
 
     def put_tombstone(self, tombstone: Tombstone) -> None: ...
     def lift_tombstone(self, tombstone_id: str) -> Tombstone | None: ...

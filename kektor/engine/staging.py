@@ -38,7 +38,8 @@ class LocalTransaction:
         self._next_edge: dict[int, int] = {}
         self._edges: list[tuple[int, fx.PutEdge, NodeKey, NodeKey]] = []
         self._ended: set[tuple[int, int]] = set()
-        self._tombstones: dict[tuple[int, Scope, bytes], Tombstone | None] = {}
+        self._buried: dict[tuple[int, Scope, bytes], Tombstone] = {}
+        self._lifted: set[str] = set()
         self._kv: dict[tuple[int, Scope, str], tuple[Any, int] | None] = {}
         self.lsn: int | None = None
 
@@ -192,17 +193,20 @@ class LocalTransaction:
 
     def tombstone(self, index: str, scope: Scope, digest: bytes) -> Tombstone | None:
         key = (self._number(index), scope, digest)
-        return self._tombstones[key] if key in self._tombstones else self._engine.tables.tombstone(*key)
+        if key in self._buried:
+            return self._buried[key]
+        standing = [stone for stone in self._engine.tables.standing(*key) if stone.id not in self._lifted]
+        return standing[-1] if standing else None
 
     def put_tombstone(self, tombstone: Tombstone) -> None:
-        self._tombstones[tombstone.index, tombstone.scope, tombstone.digest] = tombstone
+        self._buried[tombstone.index, tombstone.scope, tombstone.digest] = tombstone
         self._effects.append(fx.PutTombstone(tombstone))
 
     def lift_tombstone(self, tombstone_id: str) -> Tombstone | None:
         stone = self._engine.tables.tombstones.get(tombstone_id)
-        if stone is None or stone.lifted_at is not None:
+        if stone is None or stone.lifted_at is not None or tombstone_id in self._lifted:
             return None
-        self._tombstones[stone.index, stone.scope, stone.digest] = None
+        self._lifted.add(tombstone_id)
         self._effects.append(fx.LiftTombstone(tombstone_id, self.time))
         return structs.replace(stone, lifted_at=self.time)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kektor_native import VectorIndex
-from vector_samples import (
+
+from tests.support.vector_samples import (
     Floats,
     bitmap,
     checkpoint,
@@ -138,9 +139,7 @@ def test_adds_removes_and_searches_from_many_threads(tmp_path: Path) -> None:
 
     readers = [threading.Thread(target=searcher, args=(i,)) for i in range(3)]
     readers.append(threading.Thread(target=checkpointer))
-    writers = [threading.Thread(target=adder, args=(i,)) for i in range(2)] + [
-        threading.Thread(target=remover)
-    ]
+    writers = [threading.Thread(target=adder, args=(i,)) for i in range(2)] + [threading.Thread(target=remover)]
     for thread in readers + writers:
         thread.start()
     for thread in writers:

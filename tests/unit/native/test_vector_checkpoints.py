@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kektor_native import Chunk, CorruptFile, VectorIndex
-from vector_samples import Floats, bitmap, checkpoint, clustered, figure, filled, slots_of, wait_until
+
+from tests.support.vector_samples import Floats, bitmap, checkpoint, clustered, figure, filled, slots_of, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +60,7 @@ def test_an_opened_index_stays_mutable_and_leaves_its_files_alone(
     _, folder = saved
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     opened = VectorIndex.open(str(folder))
-    opened.add(
-        np.arange(6_000, 40_000, dtype=np.uint32), clustered(34_000, 32, seed=1), lsn=9, throttle=False
-    )
+    opened.add(np.arange(6_000, 40_000, dtype=np.uint32), clustered(34_000, 32, seed=1), lsn=9, throttle=False)
     opened.remove(np.arange(100, 200, dtype=np.uint32), lsn=10, erase=True)
     opened.link()
     assert opened.validate() == []
@@ -200,18 +199,14 @@ def test_damaged_cut_and_foreign_files_are_refused_by_name(
     checkpoint(other, tmp_path / "other", 8)
     for path in sorted(folder.iterdir()):
         good = path.read_bytes()
-        foreign = next(
-            p for p in (tmp_path / "other").iterdir() if p.name.split("-")[0] == path.name.split("-")[0]
-        )
+        foreign = next(p for p in (tmp_path / "other").iterdir() if p.name.split("-")[0] == path.name.split("-")[0])
         damaged = {
             "cut": good[:-1],
             "longer": good + b"\0",
             "empty": b"",
             "header": good[:30] + bytes([good[30] ^ 1]) + good[31:],
             "foreign": foreign.read_bytes(),
-            "kind": (folder / "head.chunk").read_bytes()
-            if path.name != "head.chunk"
-            else b"KEKCHUNK" + bytes(200),
+            "kind": (folder / "head.chunk").read_bytes() if path.name != "head.chunk" else b"KEKCHUNK" + bytes(200),
         }
         for name, content in damaged.items():
             if name == "foreign" and path.name == "head.chunk":
@@ -236,9 +231,7 @@ def test_a_chunk_of_another_checkpoint_is_noticed(saved: tuple[VectorIndex, Path
         VectorIndex.open(str(tmp_path / "second"))
 
 
-def test_any_flipped_byte_is_refused_or_found_and_never_crashes(
-    saved: tuple[VectorIndex, Path], data: Floats
-) -> None:
+def test_any_flipped_byte_is_refused_or_found_and_never_crashes(saved: tuple[VectorIndex, Path], data: Floats) -> None:
     _, folder = saved
     rng = np.random.default_rng(4)
     found_any = 0
@@ -260,9 +253,7 @@ def test_any_flipped_byte_is_refused_or_found_and_never_crashes(
 
 
 @pytest.mark.parametrize("arena", ["links", "upper", "states", "rows"])
-def test_chunks_full_of_noise_never_crash_a_search(
-    arena: str, saved: tuple[VectorIndex, Path], data: Floats
-) -> None:
+def test_chunks_full_of_noise_never_crash_a_search(arena: str, saved: tuple[VectorIndex, Path], data: Floats) -> None:
     _, folder = saved
     rng = np.random.default_rng(6)
     for path in folder.glob(f"{arena}-*"):

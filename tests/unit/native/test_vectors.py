@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from kektor_native import VectorIndex
-from vector_samples import (
+
+from tests.support.vector_samples import (
     METRICS,
     NO_SLOT,
     Floats,
@@ -34,17 +35,13 @@ def queries() -> Floats:
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("link", [False, True])
-def test_search_finds_the_best_with_their_exact_scores(
-    metric: str, link: bool, data: Floats, queries: Floats
-) -> None:
+def test_search_finds_the_best_with_their_exact_scores(metric: str, link: bool, data: Floats, queries: Floats) -> None:
     data = data if link else data[:4_000]
     index = filled(data, metric, link)
     expected = exact_scores(metric, queries, data)
     found, scores = index.search_batch(queries, 10, ef=100)
     assert recall(found, expected) >= (0.99 if link else 1.0)
-    np.testing.assert_allclose(
-        scores, np.take_along_axis(expected, found.astype(int), 1), rtol=2e-5, atol=2e-5
-    )
+    np.testing.assert_allclose(scores, np.take_along_axis(expected, found.astype(int), 1), rtol=2e-5, atol=2e-5)
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
