@@ -298,3 +298,13 @@ def test_an_index_flag_confines_to_that_index(machine: Machine) -> None:
     assert failed(confined, "recall", query="a private matter", index="default")["code"] == "forbidden"
     assert done(free, "read_memory", id=saved["id"], index="work")[1]["index"] == "work"
     assert done(confined, "read_memory", id=saved["id"])[1]["index"] == "work"
+
+
+def test_texts_that_cannot_be_stored_are_refused_whole(client: RawClient) -> None:
+    assert failed(client, "remember", text="x" * 2_000_000)["code"] == "too_large"
+    assert failed(client, "remember", text="half a pair \ud800")["code"] == "invalid"
+    assert (
+        failed(client, "remember", text="x", metadata={"deep": json.loads("[" * 80 + "]" * 80)})["code"] == "too_large"
+    )
+    assert done(client, "recall", query="half a pair")[1]["status"] == "empty"
+    done(client, "remember", text="x" * 900_000)
