@@ -23,7 +23,7 @@ def main() -> int:
         advice = how_to_install(error)
         if advice is None:
             raise
-        told = {"error": {"code": "unavailable", "message": advice, "field": None, "details": {}}}
+        told: dict[str, object] = {"error": {"code": "unavailable", "message": advice, "field": None, "details": {}}}
         os.write(ready, json.dumps(told).encode())
         return 2
     return run(data, ready)
