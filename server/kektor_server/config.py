@@ -81,7 +81,7 @@ def config_files(environ: Mapping[str, str], folder: str = os.curdir) -> list[tu
     if named:
         named = os.path.expanduser(named)
         if not os.path.isfile(named):
-            raise ConfigError(f"KEKTOR_CONFIG names {named}, and there is no such file")
+            raise ConfigError(f"{named}: there is no such file; KEKTOR_CONFIG names it")
         found.append((named, True))
     elif os.path.isfile(met := os.path.join(folder, _FILE)):
         found.append((met, False))

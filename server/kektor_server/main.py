@@ -2,9 +2,10 @@
 
 import sys
 
+from kektor_server.extras import how_to_install
+
 __all__ = ["main"]
 
-_EXTRA = ("typer", "rich", "uvicorn", "starlette")
 _INTERRUPTED = 130
 
 
@@ -22,9 +23,10 @@ def main() -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in _EXTRA:
+        advice = how_to_install(error)
+        if advice is None:
             raise
-        print(f"kektor: this command needs {error.name}: pip install 'kektor[server]'", file=sys.stderr)
+        print(f"kektor: {advice}", file=sys.stderr)
         return 2
 
 

@@ -1,7 +1,10 @@
 """The process that `launch` starts: `python -m kektor_server.daemon DATA LOCK READY`, the last two descriptors."""
 
+import json
 import os
 import sys
+
+from kektor_server.extras import how_to_install
 
 
 def main() -> int:
@@ -14,8 +17,15 @@ def main() -> int:
     os.chdir("/")
     for descriptor in (lock, ready):
         os.set_inheritable(descriptor, False)
-    from kektor_server.daemon.on_demand import run
-
+    try:
+        from kektor_server.daemon.on_demand import run
+    except ModuleNotFoundError as error:
+        advice = how_to_install(error)
+        if advice is None:
+            raise
+        told: dict[str, object] = {"error": {"code": "unavailable", "message": advice, "field": None, "details": {}}}
+        os.write(ready, json.dumps(told).encode())
+        return 2
     return run(data, ready)
 
 

@@ -95,7 +95,7 @@ def _spawn(places: Places, lock: int, told: int) -> int:
         return os.posix_spawn(
             sys.executable,
             argv,
-            os.environ,
+            _environment(),
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, log, 1),
@@ -104,6 +104,12 @@ def _spawn(places: Places, lock: int, told: int) -> int:
         )
     finally:
         os.close(log)
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with the one path made absolute that a process in another folder would not find."""
+    named = os.environ.get("KEKTOR_CONFIG")
+    return {**os.environ, "KEKTOR_CONFIG": os.path.abspath(os.path.expanduser(named))} if named else dict(os.environ)
 
 
 def _log_flags(path: str) -> int:

@@ -5,7 +5,7 @@ import json
 import logging
 import os
 
-from kektor.errors import Internal, KektorError
+from kektor.errors import Invalid, KektorError
 from kektor_server.daemon.ownership import owned
 from kektor_server.daemon.places import UnsafeFolder
 from kektor_server.daemon.service import serve_owned
@@ -29,7 +29,7 @@ def run(data: str, ready: int) -> int:
         _report(ready, error)
         return 1
     except (SettingsError, UnsafeFolder) as error:
-        _report(ready, Internal(str(error)))
+        _report(ready, Invalid(str(error)))
         return 1
     return 0
 

@@ -18,6 +18,7 @@ from kektor_server.settings import Settings
 __all__ = ["Owned", "owned", "take_over"]
 
 _PATIENCE = 60.0
+_A_COMMAND = 5.0
 _POLL = 0.05
 
 
@@ -33,10 +34,10 @@ class Owned(NamedTuple):
 def owned(settings: Settings) -> Iterator[Owned]:
     """Open the data directory of the settings and listen on its socket; at the end, checkpoint and let go.
 
-    Raises Locked when a process that is no daemon owns it.
+    Raises Locked when a process that is no daemon owns it, and not only for the moment of a command.
     """
     places = find_places(str(settings.data))
-    database = kektor.open(Path(places.data), embedder=settings.embedder, sync=settings.sync)
+    database = _open(places, settings)
     try:
         listener = UnixListener(places)
         try:
@@ -45,6 +46,17 @@ def owned(settings: Settings) -> Iterator[Owned]:
             listener.remove()
     finally:
         database.close()
+
+
+def _open(places: Places, settings: Settings) -> kektor.Database:
+    deadline = time.monotonic() + _A_COMMAND
+    while True:
+        try:
+            return kektor.open(Path(places.data), embedder=settings.embedder, sync=settings.sync)
+        except Locked:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL)
 
 
 @contextlib.contextmanager

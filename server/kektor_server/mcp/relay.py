@@ -33,6 +33,8 @@ def main(arguments: list[str]) -> int:
     except (ConfigError, UnsafeFolder) as error:
         print(f"kektor mcp: {error}", file=sys.stderr)
         return 2
+    if options.data is None and config.get("url") is not None:
+        print(f"kektor mcp: {config.find('url').origin} is not used: agents share {places.data}", file=sys.stderr)
     for name, value in names.items():
         if value is not None and not value.strip():
             print(f"kektor mcp: --{name} is empty: leave it out, or name one", file=sys.stderr)
@@ -140,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--agent", help="confine all calls to this agent's memories (KEKTOR_AGENT)")
     parser.add_argument("--project", help="confine all calls to this project (KEKTOR_PROJECT)")
     parser.add_argument("--index", help="confine all calls to this index (KEKTOR_INDEX)")
+    parser.add_argument("--json", action="store_true", help="accepted as by every command; all it prints is JSON")
     return parser
 
 

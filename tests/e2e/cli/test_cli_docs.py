@@ -26,8 +26,8 @@ def examples(page: str) -> list[tuple[str, str]]:
 
 
 def pattern(printed: str) -> str:
-    """A regular expression in which an ellipsis stands for anything, further lines included."""
-    return ".*".join(map(re.escape, printed.split("…")))
+    """A regular expression in which three dots stand for anything, further lines included."""
+    return ".*".join(map(re.escape, printed.split("...")))
 
 
 @pytest.mark.parametrize("page", ["cli.md", "mcp.md", "daemon.md"])

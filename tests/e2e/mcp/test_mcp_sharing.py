@@ -141,6 +141,16 @@ def test_another_owner_is_named_and_waited_for(machine: Machine) -> None:
     assert not client.call("remember", text="x y").get("isError")
 
 
+def test_a_daemon_that_cannot_start_says_why_in_the_answer(machine: Machine) -> None:
+    machine.env["KEKTOR_IDLE_EXIT"] = "soon"
+    client = RawClient(machine)
+    client.initialize()
+    error = client.call("remember", text="x y")["_meta"]["kektor/error"]
+    assert error["code"] == "invalid"
+    assert "KEKTOR_IDLE_EXIT" in error["message"]
+    assert client.request("tools/list")["result"]["tools"]
+
+
 def test_a_server_takes_the_place_of_a_daemon_and_relays_follow(machine: Machine) -> None:
     client = RawClient(machine)
     client.initialize()

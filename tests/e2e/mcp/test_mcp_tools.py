@@ -156,12 +156,14 @@ def test_forgetting_retracts_unless_told_otherwise(client: RawClient) -> None:
     assert done(client, "read_memory", id=second["id"])[1]["status"] == "archived"
 
 
-def test_confirming_with_a_source_keeps_a_memory_fresh(client: RawClient, shared: Machine, tmp_path: Path) -> None:
+def test_confirming_with_a_source_keeps_a_memory_fresh(
+    client: RawClient, shared: Machine, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     _, saved = done(client, "remember", text="Henderson renews every March")
     assert failed(client, "confirm", id=saved["id"])["field"] == "evidence"
     said = tmp_path / "call.json"
     said.write_text(json.dumps([{"role": "user", "content": "Henderson has just renewed, as every March"}]))
-    shared.run("ingest", str(said))
+    shared.run("ingest", str(said), "--project", request.node.name)
     _, found = done(client, "recall", query="Has Henderson just renewed?", kinds=["source"])
     done(client, "confirm", id=saved["id"], evidence=found["hits"][0]["id"])
     assert done(client, "read_memory", id=saved["id"])[1]["freshness"]["confirmations"] == 1
@@ -298,3 +300,13 @@ def test_an_index_flag_confines_to_that_index(machine: Machine) -> None:
     assert failed(confined, "recall", query="a private matter", index="default")["code"] == "forbidden"
     assert done(free, "read_memory", id=saved["id"], index="work")[1]["index"] == "work"
     assert done(confined, "read_memory", id=saved["id"])[1]["index"] == "work"
+
+
+def test_texts_that_cannot_be_stored_are_refused_whole(client: RawClient) -> None:
+    assert failed(client, "remember", text="x" * 2_000_000)["code"] == "too_large"
+    assert failed(client, "remember", text="half a pair \ud800")["code"] == "invalid"
+    assert (
+        failed(client, "remember", text="x", metadata={"deep": json.loads("[" * 80 + "]" * 80)})["code"] == "too_large"
+    )
+    assert done(client, "recall", query="half a pair")[1]["status"] == "empty"
+    done(client, "remember", text="x" * 900_000)
