@@ -9,7 +9,7 @@ import msgspec
 
 from kektor.errors import Invalid
 
-__all__ = ["convert", "decode_json", "finite"]
+__all__ = ["convert", "decode_json", "decode_msgpack", "finite"]
 
 T = TypeVar("T")
 
@@ -18,8 +18,10 @@ _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
 
 
-def convert(kind: type[T], values: Mapping[str, Any]) -> T:
+def convert(kind: type[T], values: Mapping[str, Any], *, from_text: bool = False) -> T:
     """Check plain Python values against a request struct; Invalid names the field at fault.
+
+    `from_text` reads numbers and booleans from text, as a query string or a form brings them.
 
     >>> class Ask(msgspec.Struct, forbid_unknown_fields=True):
     ...     k: int = 8
@@ -27,7 +29,7 @@ def convert(kind: type[T], values: Mapping[str, Any]) -> T:
     3
     """
     try:
-        return msgspec.convert(values, kind)
+        return msgspec.convert(values, kind, strict=not from_text)
     except msgspec.ValidationError as error:
         raise _invalid(str(error)) from error
 
@@ -40,6 +42,16 @@ def decode_json(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
         raise _invalid(str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"the body is not valid JSON: {error}") from error
+
+
+def decode_msgpack(decoder: "msgspec.msgpack.Decoder[T]", body: bytes) -> T:
+    """Decode a MessagePack body; Invalid says what is wrong with it."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"the body is not valid MessagePack: {error}") from error
 
 
 def finite(value: Any, *, field: str) -> None:

@@ -19,7 +19,7 @@ from pyroaring import BitMap
 
 from kektor import clock
 from kektor.engine import effects as fx
-from kektor.engine.port import Direction, EngineStats, Page, Scored, Subgraph, Vector
+from kektor.engine.port import Damage, Direction, EngineHealth, EngineStats, Page, Scored, Subgraph, Vector
 from kektor.engine.port import Path as GraphPath
 from kektor.engine.records import Edge, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
 from kektor.engine.space import EdgeRow, IndexSpace
@@ -351,6 +351,20 @@ class LocalEngine:
     def findings(self) -> list[Finding]:
         """Damage met so far."""
         return [] if self._store is None else list(self._store.findings)
+
+    def health(self) -> EngineHealth:
+        damage = [Damage(*finding) for finding in self.findings()]
+        if self.checkpoint_failure is not None:
+            damage.append(
+                Damage(
+                    "warning",
+                    "checkpoints",
+                    f"the last checkpoint failed: {self.checkpoint_failure}",
+                    "nothing: the log holds it all, and grows",
+                    "make room on the disk, or look at its health",
+                )
+            )
+        return EngineHealth("the database is closed" if self._closed else None, self._broken, damage)
 
     def validate(self) -> list[str]:
         """Walk every invariant of every structure; each broken one in words."""

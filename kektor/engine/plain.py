@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kektor import clock
 from kektor.engine.indexed import TEXT_FIELDS, about
-from kektor.engine.port import Direction, EngineStats, Page, Path, Scored, Subgraph, Vector
+from kektor.engine.port import Direction, EngineHealth, EngineStats, Page, Path, Scored, Subgraph, Vector
 from kektor.engine.records import Actor, Edge, IndexSettings, Kind, Node, NodeKey, Scope, State, Tombstone
 from kektor.engine.view import View, edge_holds
 from kektor.errors import Internal, Invalid, NotFound
@@ -230,6 +230,9 @@ class PlainEngine:
 
     def wait(self, lsn: int) -> None:
         return
+
+    def health(self) -> EngineHealth:
+        return EngineHealth(None, None, [])
 
     def checkpoint(self) -> int:
         return self._world.lsn

@@ -15,8 +15,10 @@ from kektor.engine.records import Actor, Edge, IndexSettings, Node, NodeKey, Sco
 from kektor.engine.view import View
 
 __all__ = [
+    "Damage",
     "Direction",
     "Engine",
+    "EngineHealth",
     "EngineStats",
     "Page",
     "Path",
@@ -69,6 +71,24 @@ class EngineStats(NamedTuple):
     lsn: int
     vector: dict[str, Any]
     text: dict[str, Any]
+
+
+class Damage(NamedTuple):
+    """Something that was found broken: where, what it is, what is lost by it, what to do."""
+
+    severity: str
+    where: str
+    what: str
+    lost: str
+    action: str
+
+
+class EngineHealth(NamedTuple):
+    """Why nothing can be read or written at the moment (None when all can), and the damage met so far."""
+
+    closed: str | None
+    read_only: str | None
+    damage: list[Damage]
 
 
 class Transaction(Protocol):
@@ -190,6 +210,9 @@ class Engine(Protocol):
     def tombstones(self, index: str) -> list[Tombstone]: ...
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None: ...
     def stats(self, index: str) -> EngineStats: ...
+    def health(self) -> EngineHealth:
+        """Without waiting for any lock: this is asked while everything else hangs."""
+
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Take the commit lock until the block ends; a block that does not commit changes nothing."""
 

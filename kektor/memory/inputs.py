@@ -16,23 +16,31 @@ _MEMBERS = ("user", "agent", "project")
 
 def moment(value: TimeIn | None, *, field: str, tz: str) -> Moment | None:
     """The start of a given time, with its words."""
-    if value is None:
+    extent = _extent(value, field, tz)
+    if extent is None:
         return None
-    extent = times.parse(value, field=field, tz=tz)
     return Moment(times.as_start(extent), extent.words)
 
 
 def end(value: TimeIn | None, *, field: str, tz: str) -> Moment | None:
     """Where something that holds through a given time stops to hold."""
-    if value is None:
+    extent = _extent(value, field, tz)
+    if extent is None:
         return None
-    extent = times.parse(value, field=field, tz=tz)
     return Moment(times.as_end(extent), extent.words)
 
 
 def instant(value: TimeIn | None, *, field: str, tz: str) -> int | None:
     """The instant a question about a time asks about."""
-    return None if value is None else times.as_of(times.parse(value, field=field, tz=tz))
+    extent = _extent(value, field, tz)
+    return None if extent is None else times.as_of(extent)
+
+
+def _extent(value: TimeIn | None, field: str, tz: str) -> times.Extent | None:
+    if value is None:
+        times.zone(tz)  # a zone that does not exist is an error also where no time needs it
+        return None
+    return times.parse(value, field=field, tz=tz)
 
 
 def claim(value: tuple[str, str, str] | ClaimIn | None) -> Claim | None:

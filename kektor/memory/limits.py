@@ -95,7 +95,8 @@ def check_metadata(metadata: dict[str, Any], *, field: str = "metadata") -> dict
 def check_vector(vector: Any, settings: IndexSettings, *, field: str = "vector") -> Vector:
     """A finite f32 vector of the index's dimension, and under cosine not zero."""
     try:
-        array: Vector = np.asarray(vector, dtype=np.float32)
+        with np.errstate(over="ignore"):  # what f32 cannot hold becomes an infinity, which is refused by name
+            array: Vector = np.asarray(vector, dtype=np.float32)
     except (TypeError, ValueError, OverflowError) as error:
         raise Invalid(f"{field} is no list of numbers: {error}", field=field) from error
     if array.shape != (settings.dim,):

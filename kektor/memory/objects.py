@@ -2,17 +2,30 @@
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from kektor import times
 from kektor.engine.freshness import freshness
-from kektor.engine.records import Claim, IndexSettings, Moment, Node, Receipt, State, Status
+from kektor.engine.port import EngineStats
+from kektor.engine.records import (
+    Claim,
+    IndexSettings,
+    Layer,
+    Moment,
+    Node,
+    Policy,
+    Receipt,
+    State,
+    Status,
+    TextSettings,
+)
 from kektor.engine.records import Edge as EdgeRecord
 from kektor.engine.records import Evidence as EvidenceRecord
 
 __all__ = [
     "Access",
     "ActorOut",
+    "BatchHits",
     "ClaimOut",
     "Edge",
     "Evidence",
@@ -20,9 +33,12 @@ __all__ = [
     "ForgottenNode",
     "Freshness",
     "Hit",
+    "Index",
+    "IndexStats",
     "Memory",
     "MemoryPage",
     "NearMiss",
+    "NodeOut",
     "Path",
     "Premise",
     "Recall",
@@ -32,7 +48,10 @@ __all__ = [
     "SubgraphNode",
     "Validity",
     "edge_of",
+    "index_of",
     "memory_of",
+    "node_of",
+    "stats_of",
 ]
 
 
@@ -124,6 +143,12 @@ class MemoryPage(Struct, frozen=True):
     next_cursor: str | None
 
 
+class NodeOut(Memory, frozen=True):
+    """A node of the raw plane: the memory object, and its vector when that was asked for."""
+
+    vector: list[float] | UnsetType | None = UNSET
+
+
 class Hit(Struct, frozen=True):
     """A memory that answers, with how it was found."""
 
@@ -202,6 +227,13 @@ class SearchHit(Struct, frozen=True):
     memory: Memory | None = None
 
 
+class BatchHits(Struct, frozen=True):
+    """One row a query, best first; a row is shorter than k where fewer exist."""
+
+    ids: list[list[str]]
+    scores: list[list[float]]
+
+
 class Edge(Struct, frozen=True):
     src: str
     rel: str
@@ -235,6 +267,36 @@ class Path(Struct, frozen=True):
     edges: list[Edge]
 
 
+class Index(Struct, frozen=True):
+    """An index with all that was settled when it was made."""
+
+    name: str
+    dim: int
+    metric: str
+    precision: str
+    m: int
+    ef_construction: int
+    embedder: str | None
+    fingerprint: str | None
+    text: TextSettings
+    policy: Policy
+    layers: dict[str, Layer]
+    created_at: str
+
+
+class IndexStats(Struct, frozen=True):
+    """Sizes of an index; `vector` and `text` are the counters of those two structures."""
+
+    index: str
+    nodes: int
+    vectors: int
+    texts: int
+    edges: int
+    lsn: int
+    vector: dict[str, Any]
+    text: dict[str, Any]
+
+
 def memory_of(node: Node, settings: IndexSettings, *, now: int, known_at: int | None = None) -> Memory:
     """A node as callers see it, at a moment, or as the database held it at `known_at`."""
     state = (None if known_at is None else node.state_at(known_at)) or node.state
@@ -265,6 +327,31 @@ def memory_of(node: Node, settings: IndexSettings, *, now: int, known_at: int | 
         actor=ActorOut(node.actor.kind.value, node.actor.id or None, node.actor.channel or None),
         access=Access(node.access_count, None if node.access_last is None else times.format(node.access_last)),
     )
+
+
+def node_of(node: Node, settings: IndexSettings, *, now: int) -> NodeOut:
+    return NodeOut(*structs.astuple(memory_of(node, settings, now=now)))
+
+
+def index_of(settings: IndexSettings) -> Index:
+    return Index(
+        name=settings.name,
+        dim=settings.dim,
+        metric=settings.metric,
+        precision=settings.precision,
+        m=settings.m,
+        ef_construction=settings.ef_construction,
+        embedder=settings.embedder,
+        fingerprint=settings.fingerprint or None,
+        text=settings.text,
+        policy=settings.policy,
+        layers=settings.layers,
+        created_at=times.format(settings.created_at),
+    )
+
+
+def stats_of(index: str, stats: EngineStats) -> IndexStats:
+    return IndexStats(index, stats.nodes, stats.vectors, stats.texts, stats.edges, stats.lsn, stats.vector, stats.text)
 
 
 def edge_of(edge: EdgeRecord) -> Edge:

@@ -4,6 +4,7 @@ The embedded handles, REST, MCP and the CLI all call these and nothing below the
 door does.
 """
 
+from kektor.operations.admin import AdminOperations
 from kektor.operations.indexes import IndexOperations
 from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
@@ -12,5 +13,5 @@ from kektor.operations.reads import ReadOperations
 __all__ = ["Operations"]
 
 
-class Operations(ReadOperations, MemoryOperations, NodeOperations, IndexOperations):
+class Operations(ReadOperations, MemoryOperations, NodeOperations, IndexOperations, AdminOperations):
     """All of them over one database."""

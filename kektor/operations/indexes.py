@@ -72,10 +72,16 @@ class IndexOperations(BaseOperations):
         self._submit(command, principal)
         return self._settings(principal, name)
 
-    def drop_index(self, name: str, principal: Principal) -> Receipt:
+    def drop_index(
+        self, name: str, principal: Principal, *, reason: str = "", idempotency_key: str | None = None
+    ) -> Receipt:
         """Drop an index with all it holds."""
-        self._settings(principal, name)
-        return self._submit(DropIndex(context=self.context, index=name), principal)
+        if not principal.grants_for(check_name(name)):
+            raise NotFound(f"there is no index {name!r}", field="index")
+        command = DropIndex(
+            context=self.context, index=name, reason=reason, idempotency_key=idempotency_key, asked=[name]
+        )
+        return self._submit(command, principal)
 
     def list_indexes(self, principal: Principal) -> list[IndexSettings]:
         """Those a grant of the caller reaches."""

@@ -72,16 +72,34 @@ class MemoryOperations(BaseOperations):
         """It was seen to hold again."""
         return self._submit(Confirm(**self._about(node_id, request), evidence=request.evidence), principal)
 
-    def reinforce(self, index: str, ids: list[str], scope: rq.ScopeIn | None, principal: Principal) -> Receipt:
+    def reinforce(
+        self,
+        index: str,
+        ids: list[str],
+        scope: rq.ScopeIn | None,
+        principal: Principal,
+        *,
+        reason: str = "",
+        idempotency_key: str | None = None,
+    ) -> Receipt:
         """Count a use; reading never does."""
         _check_ids(ids)
-        command = Reinforce(context=self.context, index=index, ids=ids, rule=read_rule(scope), asked=[ids])
+        command = Reinforce(
+            context=self.context,
+            index=index,
+            ids=ids,
+            rule=read_rule(scope),
+            reason=reason,
+            idempotency_key=idempotency_key,
+            asked=[ids, scope],
+        )
         return self._submit(command, principal)
 
     def forget(self, request: rq.ForgetRequest, principal: Principal) -> Forgotten:
         """Archive, retract or erase some ids, all or nothing.
 
         Erasing takes whole lineages, copies and what rests on them alone. Archiving and retracting take one id a call.
+        A repeat under an idempotency key answers the same receipt and no entries: what was erased is not told again.
         """
         _check_ids(request.ids)
         if request.mode != "erase":
@@ -93,7 +111,7 @@ class MemoryOperations(BaseOperations):
             rule=read_rule(request.scope),
             dry_run=request.dry_run,
             reason=request.reason,
-            idempotency_key=request.idempotency_key,
+            idempotency_key=None if request.dry_run else request.idempotency_key,
             asked=request,
         )
         receipt = self._submit(command, principal)
@@ -195,7 +213,8 @@ class MemoryOperations(BaseOperations):
             raise Invalid(f"{verb} takes one id a call and no dry_run", field="ids")
         command = _VERBS[verb](**self._about(request.ids[0], about))
         receipt = self._submit(command, principal)
-        return Forgotten([_forgotten(command.node, "named")], [], [], False, receipt)
+        repeated = not hasattr(command, "node")
+        return Forgotten([] if repeated else [_forgotten(command.node, "named")], [], [], False, receipt)
 
 
 def _check_ids(ids: list[str]) -> None:

@@ -25,7 +25,7 @@ from kektor.memory.limits import (
     check_text,
     check_vector,
 )
-from kektor.memory.objects import SearchHit, memory_of
+from kektor.memory.objects import BatchHits, SearchHit, memory_of
 from kektor.memory.reading import make_view
 from kektor.operations.base import BaseOperations
 
@@ -104,6 +104,8 @@ class NodeOperations(BaseOperations):
         *,
         scope: rq.ScopeIn | None = None,
         missing_ok: bool = False,
+        reason: str = "",
+        idempotency_key: str | None = None,
     ) -> Receipt:
         """Remove raw nodes, all or nothing; `missing_ok` counts what is not there as done."""
         self._index(index, principal)
@@ -117,7 +119,9 @@ class NodeOperations(BaseOperations):
             ids=list(ids),
             rule=read_rule(scope),
             missing_ok=missing_ok,
-            asked=list(ids),
+            reason=reason,
+            idempotency_key=idempotency_key,
+            asked=[list(ids), scope, missing_ok],
         )
         return self._submit(command, principal)
 
@@ -178,6 +182,20 @@ class NodeOperations(BaseOperations):
         check_finite(vectors, settings, field="vectors")
         view = make_view(self.engine, principal, index, scope=scope, filter=filter, tz=tz)
         return self.engine.nearest_batch(view, vectors, k, ef=ef, threads=threads)
+
+    def search_rows(self, index: str, request: rq.SearchBatchRequest, principal: Principal) -> BatchHits:
+        """`search_batch` for vectors that came as lists; only what was found is in the answer."""
+        ids, scores = self.search_batch(
+            index,
+            _matrix(request.vectors, self._index(index, principal)),
+            principal,
+            k=request.k,
+            ef=request.ef,
+            filter=request.filter,
+            scope=request.scope,
+            tz=request.tz,
+        )
+        return BatchHits(ids, [row[: len(found)] for row, found in zip(scores.tolist(), ids, strict=True)])
 
     def link(self, index: str, request: rq.LinkRequest, principal: Principal) -> Receipt:
         """Add edges, all or nothing; one that stands already is replaced."""
@@ -271,6 +289,22 @@ def _node_draft(
 
 def _raw_draft(index: str, scope: Scope, node_id: str, text: str = "") -> Draft:
     return Draft(index=index, scope=scope, text=text, node_id=node_id, given_id=True, raw=True, checks_duplicates=False)
+
+
+def _matrix(rows: list[list[float]], settings: IndexSettings) -> NDArray[np.float32]:
+    if not rows:
+        raise Invalid("vectors is empty", field="vectors")
+    if len(rows) > LIMITS["batch"]:
+        raise Invalid(f"more than {LIMITS['batch']:,} vectors in one call", field="vectors")
+    for number, row in enumerate(rows):
+        if len(row) != settings.dim:
+            raise Invalid(
+                f"vectors[{number}] has dimension {len(row)}; index {settings.name!r} has {settings.dim}",
+                field=f"vectors[{number}]",
+                details={"expected": settings.dim},
+            )
+    with np.errstate(over="ignore"):  # what f32 cannot hold becomes an infinity, which is refused by name
+        return np.array(rows, np.float32)
 
 
 def _refuse_repeats(ids: list[str]) -> None:

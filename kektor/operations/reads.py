@@ -1,5 +1,7 @@
 """Reading memories: by id, by list, by history, by graph, by question."""
 
+from msgspec import structs
+
 from kektor import clock
 from kektor.engine.gateway import Principal
 from kektor.engine.records import IndexSettings, Node, NodeKey
@@ -11,6 +13,7 @@ from kektor.memory.objects import (
     Evidence,
     Memory,
     MemoryPage,
+    NodeOut,
     Path,
     Premise,
     Recall,
@@ -18,6 +21,7 @@ from kektor.memory.objects import (
     SubgraphNode,
     edge_of,
     memory_of,
+    node_of,
 )
 from kektor.memory.reading import existing_index, find_one, make_view, only_by_id
 from kektor.memory.recall import recall
@@ -85,6 +89,24 @@ class ReadOperations(BaseOperations):
             view = only_by_id(self.engine, principal, index, scope=scope)
             node = self.engine.versions(view, node.scope, node.lineage)[-1]
         return memory_of(node, settings, now=clock.now())
+
+    def get_node(
+        self,
+        index: str,
+        node_id: str,
+        principal: Principal,
+        *,
+        scope: rq.ScopeIn | None = None,
+        vector: bool = False,
+    ) -> NodeOut:
+        """A node, with its stored vector when that is asked for (null when it has none)."""
+        settings, node = self._named(index, node_id, principal, scope)
+        view = only_by_id(self.engine, principal, index, scope=scope)
+        out = node_of(node, settings, now=view.now)
+        if not vector:
+            return out
+        stored = self.engine.vectors(view, [NodeKey(node.scope, node.id)])[0]
+        return structs.replace(out, vector=None if stored is None else stored.tolist())
 
     def vector_of(
         self, index: str, node_id: str, principal: Principal, *, scope: rq.ScopeIn | None = None

@@ -1,0 +1,118 @@
+"""What requests carry beside the library's own structs: query strings, and bodies of which the path is a part."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from kektor.memory.requests import ListRequest, ScopeIn, TimeIn
+
+__all__ = [
+    "DeleteMemoryQuery",
+    "DeleteNodeQuery",
+    "DropIndexQuery",
+    "EdgesQuery",
+    "GetMemoryQuery",
+    "ListQuery",
+    "MemoryQuery",
+    "NodeQuery",
+    "NodesQueryBody",
+    "ReinforceBody",
+    "ScopedQuery",
+]
+
+
+class ScopedQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A scope in a query string; a member left out is any value."""
+
+    user: str | None = None
+    agent: str | None = None
+    project: str | None = None
+
+    def scope(self) -> ScopeIn | None:
+        """None when no member is given."""
+        if self.user is self.agent is self.project is None:
+            return None
+        return ScopeIn(user=self.user, agent=self.agent, project=self.project)
+
+
+class MemoryQuery(ScopedQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    index: str = "default"
+
+
+class GetMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`resolve=head` answers the newest version of the same statement."""
+
+    resolve: Literal["head"] | None = None
+
+
+class DeleteMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    mode: Literal["archive", "erase"] = "erase"
+    reason: str = ""
+
+
+class ListQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A page of memories. `filter` is text, or the JSON form as text."""
+
+    filter: str | None = None
+    include: list[str] = []
+    kinds: list[str] | None = None
+    limit: int = 100
+    cursor: str | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
+
+    def request(self) -> ListRequest:
+        return ListRequest(
+            index=self.index,
+            scope=self.scope(),
+            filter=self.filter,
+            include=self.include,
+            kinds=self.kinds,
+            limit=self.limit,
+            cursor=self.cursor,
+            as_of=self.as_of,
+            known_at=self.known_at,
+            tz=self.tz,
+        )
+
+
+class NodeQuery(ScopedQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    with_vector: bool = False
+
+
+class DeleteNodeQuery(ScopedQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    reason: str = ""
+
+
+class DropIndexQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    reason: str = ""
+
+
+class EdgesQuery(ScopedQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    direction: Literal["out", "in", "both"] = "both"
+    rel: str | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
+
+
+class NodesQueryBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Without a filter all nodes; `kinds` asks for others than `memory`, which raw nodes are."""
+
+    filter: str | dict[str, Any] | None = None
+    include: list[str] = []
+    kinds: list[str] | None = None
+    limit: int = 100
+    cursor: str | None = None
+    scope: ScopeIn | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
+
+
+class ReinforceBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    index: str = "default"
+    scope: ScopeIn | None = None
+    idempotency_key: str | None = None
+    reason: str = ""

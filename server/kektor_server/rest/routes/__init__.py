@@ -1,0 +1,14 @@
+"""The routes, one file a part of the interface. Each decodes, calls one operation and encodes; rules live below."""
+
+from collections.abc import Iterator
+
+from kektor_server.rest.route import Route
+from kektor_server.rest.routes import admin, graph, indexes, memories, nodes, recall, server
+
+__all__ = ["all_routes"]
+
+
+def all_routes() -> Iterator[Route]:
+    """Every route, in the order in which the documentation shows them."""
+    for part in (server, indexes, nodes, graph, memories, recall, admin):
+        yield from part.routes

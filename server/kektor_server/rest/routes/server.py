@@ -1,0 +1,52 @@
+"""The server itself: is it alive, can it work, what is it."""
+
+from kektor.errors import Unavailable
+from kektor.memory.limits import LIMITS
+from kektor_server.rest.answers import Alive, Info, Limits, Ready
+from kektor_server.rest.route import Call, Lane, Routes
+
+__all__ = ["routes"]
+
+routes = Routes("server")
+
+
+@routes.get("/healthz", lane=Lane.LOOP)
+def healthz(_: Call) -> Alive:
+    """Whether the process answers at all."""
+    return Alive()
+
+
+@routes.get("/readyz", lane=Lane.LOOP)
+def readyz(call: Call) -> Ready:
+    """Whether reads and writes work.
+
+    Damage met so far is named with status `degraded`; the answer is 503 while the database is read-only or closed.
+    """
+    health = call.operations.health()
+    if health.status == "unavailable":
+        raise Unavailable("; ".join(health.reasons))
+    return Ready(health.status, health.findings)
+
+
+@routes.get("/v1/info", lane=Lane.LOOP)
+def info(call: Call) -> Info:
+    """The version, the default embedder, the tokenizer that budgets are counted in, and the limits."""
+    about = call.operations.about()
+    settings = call.settings
+    limits = Limits(
+        body=settings.body_bytes,
+        headers=settings.header_bytes,
+        request_seconds=settings.request_seconds,
+        requests=settings.requests,
+        text=LIMITS["text_bytes"],
+        id=LIMITS["id_bytes"],
+        tags=LIMITS["tags"],
+        tag=LIMITS["tag_bytes"],
+        metadata=LIMITS["metadata_bytes"],
+        metadata_keys=LIMITS["metadata_keys"],
+        json_depth=LIMITS["json_depth"],
+        k=LIMITS["k"],
+        dim=LIMITS["dim"],
+        batch=LIMITS["batch"],
+    )
+    return Info("kektor", about.version, "v1", about.embedder, about.tokenizer, limits)

@@ -1,0 +1,108 @@
+"""Finding the route of a request, and running it in its lane."""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
+
+from kektor_server.rest.errors import MethodNotAllowed
+from kektor_server.rest.query import unquote
+from kektor_server.rest.route import Lane, Reply, Route
+from kektor_server.rest.service import Service
+
+__all__ = ["RouteTable"]
+
+_ANY = None
+_HERE = b""
+
+
+class RouteTable(BaseRoute):
+    """All routes behind one look-up by path segments, whatever their number.
+
+    Segments are told apart before percent signs are decoded, so that an encoded slash is a character of an id and
+    never a second segment. A method whose routes know the path wins over one whose routes do not: an id may be called
+    as another route's last word.
+    """
+
+    def __init__(self, service: Service, routes: Iterable[Route]) -> None:
+        self._service = service
+        self._by_method: dict[str, dict[bytes | None, Any]] = {}
+        for route in routes:
+            self._add(route)
+        self._lanes = {Lane.READ: service.reads, Lane.WRITE: service.writes}
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        segments = scope["raw_path"].split(b"/")[1:]
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        found = self._find(method, segments)
+        if found is not None:
+            return Match.FULL, {"kektor.route": found}
+        if any(self._find(other, segments) for other in self._by_method):
+            return Match.FULL, {"kektor.route": None}
+        return Match.NONE, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["kektor.route"] is None:
+            raise MethodNotAllowed(scope["method"], self._allowed(scope["raw_path"].split(b"/")[1:]))
+        route, raw_values = scope["kektor.route"]
+        headers = scope["kektor.headers"]
+        service = self._service
+        principal = service.authenticate(headers)
+        path = [unquote(raw, field=name) for name, raw in zip(route.placeholders, raw_values, strict=True)]
+        query = route.query.read(scope["query_string"])
+        body = await service.intake.read(receive, headers)
+        try:
+            work = partial(route.reply, service, principal, headers, path, query, body)
+            lane = self._lanes.get(route.lane)
+            reply = work() if lane is None else await lane.run(work)
+        finally:
+            service.intake.release(body)
+        await _send(send, reply)
+
+    def _add(self, route: Route) -> None:
+        table = self._by_method.setdefault(route.method, {})
+        for segment in route.path.split("/")[1:]:
+            table = table.setdefault(_ANY if segment.startswith("{") else segment.encode(), {})
+        if _HERE in table:
+            raise TypeError(f"{route.method} {route.path} is declared twice")
+        table[_HERE] = route
+
+    def _find(self, method: str, segments: list[bytes]) -> tuple[Route, list[bytes]] | None:
+        table = self._by_method.get(method)
+        if table is None:
+            return None
+        values: list[bytes] = []
+        for segment in segments:
+            if not segment:
+                return None
+            following = table.get(segment)
+            if following is None:
+                following = table.get(_ANY)
+                if following is None:
+                    return None
+                values.append(segment)
+            table = following
+        route = table.get(_HERE)
+        return None if route is None else (route, values)
+
+    def _allowed(self, segments: list[bytes]) -> list[str]:
+        methods = [method for method in self._by_method if self._find(method, segments) is not None]
+        return sorted([*methods, "HEAD"] if "GET" in methods else methods)
+
+
+async def _send(send: Send, reply: Reply) -> None:
+    await send(
+        {
+            "type": "http.response.start",
+            "status": reply.status,
+            "headers": [
+                (b"content-type", reply.content_type),
+                (b"content-length", str(len(reply.body)).encode()),
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": reply.body})
