@@ -246,6 +246,15 @@ class LocalEngine:
             steps = self._steps(view, space, visible, None if rel is None else {rel}, direction)
             return [space.edge(step.edge).edge for step in steps(slot)]
 
+    def edges_ever(self, view: View, key: NodeKey) -> list[tuple[Edge, NodeKey]]:
+        with self._reading():
+            space, visible = self._seen(view)
+            slot = space.slot(key)
+            if slot is None or slot not in visible.slots:
+                return []
+            rows = [row for _, row in space.edges_at(slot, "out") if row.dst in visible.slots]
+            return [(row.edge, NodeKey((end := space.node(row.dst)).scope, end.id)) for row in rows]
+
     def traverse(
         self,
         view: View,

@@ -153,6 +153,12 @@ class PlainEngine:
         step = self._step(view, None if rel is None else {rel}, direction)
         return [edge for edge, _ in step(key)]
 
+    def edges_ever(self, view: View, key: NodeKey) -> list[tuple[Edge, NodeKey]]:
+        seen = {_key(node) for node in self._visible(view)}
+        return [
+            (edge, end) for edge, start, end in self._index(view.index).edges if start == key and {start, end} <= seen
+        ]
+
     def traverse(
         self,
         view: View,

@@ -194,6 +194,9 @@ class Engine(Protocol):
     def text_scores(self, view: View, query: str, keys: Sequence[NodeKey]) -> list[float]: ...
     def vector_scores(self, view: View, vector: Vector, keys: Sequence[NodeKey]) -> list[float | None]: ...
     def edges(self, view: View, key: NodeKey, *, direction: Direction, rel: str | None = None) -> list[Edge]: ...
+    def edges_ever(self, view: View, key: NodeKey) -> list[tuple[Edge, NodeKey]]:
+        """Every edge that ever left a node for a visible one, unlinked ones too, oldest first, with where it leads."""
+
     def traverse(
         self,
         view: View,

@@ -5,6 +5,7 @@ door does.
 """
 
 from kektor.operations.admin import AdminOperations
+from kektor.operations.export import ExportOperations
 from kektor.operations.indexes import IndexOperations
 from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
@@ -13,5 +14,5 @@ from kektor.operations.reads import ReadOperations
 __all__ = ["Operations"]
 
 
-class Operations(ReadOperations, MemoryOperations, NodeOperations, IndexOperations, AdminOperations):
+class Operations(ReadOperations, MemoryOperations, NodeOperations, IndexOperations, AdminOperations, ExportOperations):
     """All of them over one database."""

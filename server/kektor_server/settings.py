@@ -12,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
+from kektor_server.config import ConfigError, config_files, default_data
+
 __all__ = ["Settings", "SettingsError", "load_settings"]
 
 
@@ -20,9 +22,7 @@ class SettingsError(ValueError):
 
 
 def _default_data() -> Path:
-    """One folder per user, because editors start agents in whatever directory they please."""
-    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(base).expanduser() / "kektor"
+    return Path(default_data())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,14 +78,15 @@ def load_settings(
 ) -> Settings:
     """Settings from flags (None stands for one that was not given), `KEKTOR_*` and a `kektor.toml`.
 
-    The file is the one named here or by `KEKTOR_CONFIG`, which must exist, else `./kektor.toml` when there is one.
+    The file is the one named here or by `KEKTOR_CONFIG`, which must exist, else `./kektor.toml` when there is one;
+    behind it stands the user's own. Its table `[client]` is for the command line (`kektor_server.config`).
     Raises SettingsError, which names the file, variable or flag at fault.
     """
     environ = os.environ if environ is None else environ
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for origin, name, given in (
-        *_from_file(_config_path(file, environ)),
+        *(setting for path in _config_paths(file, environ) for setting in _from_file(path)),
         *_from_environment(environ),
         *((f"--{name.replace('_', '-')}", name, given) for name, given in (flags or {}).items() if given is not None),
     ):
@@ -146,27 +147,27 @@ def _check(settings: Settings) -> None:
             raise SettingsError(f"allowed_origins takes scheme://host[:port], not {origin!r}")
 
 
-def _config_path(file: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> Path | None:
-    named = file or environ.get("KEKTOR_CONFIG")
-    if named:
-        path = Path(named).expanduser()
-        if not path.is_file():
-            raise SettingsError(f"{path}: there is no such file")
-        return path
-    path = Path("kektor.toml")
-    return path if path.is_file() else None
+def _config_paths(file: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> list[Path]:
+    """The files to read, the one that counts most last."""
+    if file is not None:
+        environ = {**environ, "KEKTOR_CONFIG": os.fspath(file)}
+    try:
+        return [Path(path) for path, _ in reversed(config_files(environ))]
+    except ConfigError as error:
+        raise SettingsError(str(error)) from None
 
 
-def _from_file(path: Path | None) -> Iterator[tuple[str, str, Any]]:
-    if path is None:
-        return
+def _from_file(path: Path) -> Iterator[tuple[str, str, Any]]:
     try:
         with path.open("rb") as file:
             table = tomllib.load(file)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: {error}") from None
     for name, given in table.items():
-        yield str(path), name, given
+        if name == "data" and isinstance(given, str):
+            yield str(path), name, path.parent / Path(given).expanduser()
+        elif name != "client":
+            yield str(path), name, given
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kektor.errors import Internal, KektorError, Unavailable
 from kektor_server.rest.body import ClientGone
 from kektor_server.rest.errors import encode_error, error_headers, status_of
-from kektor_server.rest.hosts import HostRule
-from kektor_server.rest.principal import Headers
+from kektor_server.rest.hosts import HostRule, through_unix_socket
+from kektor_server.rest.principal import CLI_HEADER, Headers
 from kektor_server.settings import Settings
 
 __all__ = ["Guard"]
@@ -38,7 +38,9 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers: Headers = dict(scope["headers"])
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        if not through_unix_socket(scope):
+            headers.pop(CLI_HEADER, None)
         scope["kektor.headers"] = headers
         exchange = _Exchange(send, self._request_id(headers))
         begun = time.monotonic()

@@ -14,7 +14,7 @@ from kektor.errors import Forbidden
 from kektor_server.rest.principal import Headers
 from kektor_server.settings import Settings
 
-__all__ = ["HostRule"]
+__all__ = ["HostRule", "through_unix_socket"]
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -30,8 +30,7 @@ class HostRule:
 
     def check(self, scope: Scope, headers: Headers) -> None:
         """Forbidden, unless the call came through a Unix socket, which no browser reaches."""
-        server = scope.get("server")
-        if server is not None and server[1] is None:
+        if through_unix_socket(scope):
             return
         host = headers.get(b"host", b"")
         if host not in self._known:
@@ -60,6 +59,12 @@ class HostRule:
             f"pages of {origin.decode('latin-1')!r} may not call this server; add the origin to allowed_origins",
             field="Origin",
         )
+
+
+def through_unix_socket(scope: Scope) -> bool:
+    """A server's address without a port is a path; it is the server's own, so that no caller can fake it."""
+    server = scope.get("server")
+    return server is not None and server[1] is None
 
 
 def _name(host: bytes) -> str:

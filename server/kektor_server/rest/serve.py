@@ -55,7 +55,7 @@ def bind(settings: Settings, *, authenticated: bool = False) -> socket.socket:
     if not (settings.on_loopback or settings.insecure or authenticated):
         raise SettingsError(
             f"host {settings.host!r} is reachable from other machines, and without authentication whoever reaches "
-            "it owns every memory: turn authentication on, listen on 127.0.0.1, or say insecure = true"
+            "it owns every memory: listen on 127.0.0.1 behind a server that authenticates, or say insecure = true"
         )
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(

@@ -1,0 +1,101 @@
+"""Servers in the foreground: of a data directory, and of a demo memory that is gone when it stops."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from kektor.errors import KektorError
+from kektor_server.cli.faults import OK, Fault
+from kektor_server.cli.output import print_json, say
+from kektor_server.daemon.app import DaemonApp
+from kektor_server.daemon.ownership import owned, take_over
+from kektor_server.daemon.places import UnsafeFolder
+from kektor_server.daemon.service import serve_owned
+from kektor_server.demo.guide import Guide
+from kektor_server.rest import bind
+from kektor_server.rest.serve import configure_logging
+from kektor_server.settings import Settings, SettingsError, load_settings
+
+__all__ = ["serve_demo", "serve_directory"]
+
+Flags = dict[str, Any]
+
+
+def serve_directory(flags: Flags, *, as_json: bool) -> int:
+    """Serve until SIGINT or SIGTERM; both are a clean end."""
+    with _as_faults(), _until_stopped():
+        settings = _settings(flags)
+        data = str(settings.data)
+        with _listening(settings) as listener, take_over(data), owned(settings) as owner:
+
+            def started(_app: DaemonApp, url: str) -> None:
+                if as_json:
+                    print_json({"url": url, "socket": owner.places.socket, "data": data, "pid": os.getpid()})
+                else:
+                    say(f"Kektor serves {data} at {url} (Ctrl-C stops it)")
+
+            serve_owned(owner, settings, tcp=listener, started=started)
+    return OK
+
+
+def serve_demo(flags: Flags, *, as_json: bool) -> int:
+    """Serve a memory made for the occasion, and show what can be done with it."""
+    folder = tempfile.mkdtemp(prefix="kektor-try-")
+    try:
+        with _as_faults(), _until_stopped():
+            settings = _settings({**flags, "data": folder})
+            with _listening(settings) as listener, take_over(folder), owned(settings) as owner:
+                guide = Guide(owner.database, as_json=as_json)
+                serve_owned(owner, settings, tcp=listener, starting=guide.why_not_ready, started=guide.begin)
+                guide.end()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return OK
+
+
+def _settings(flags: Flags) -> Settings:
+    settings = load_settings(flags)
+    configure_logging(settings)
+    return settings
+
+
+@contextlib.contextmanager
+def _listening(settings: Settings) -> Iterator[socket.socket]:
+    """Bound before anything is opened or asked to make room, so that a taken port disturbs nothing."""
+    listener = bind(settings)
+    try:
+        yield listener
+    finally:
+        listener.close()
+
+
+@contextlib.contextmanager
+def _until_stopped() -> Iterator[None]:
+    """SIGTERM and SIGINT end the block cleanly, also before and after the time the server itself takes them."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _as_faults() -> Iterator[None]:
+    try:
+        yield
+    except KektorError as error:
+        raise Fault.of(error.as_dict()["error"]) from error
+    except (SettingsError, UnsafeFolder) as error:
+        raise Fault(str(error)) from error

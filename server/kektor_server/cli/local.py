@@ -1,0 +1,91 @@
+"""A data directory opened for one command."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import kektor
+from kektor.contract import convert
+from kektor.engine.gateway import Principal
+from kektor.engine.records import Actor, ActorKind
+from kektor.errors import KektorError
+from kektor.ingest import IngestMessagesRequest
+from kektor.memory import requests as rq
+from kektor.operations import Operations
+from kektor_server.cli.faults import Fault
+from kektor_server.daemon.doctor import examine
+from kektor_server.daemon.exporting import export_lines
+from kektor_server.settings import Settings
+
+__all__ = ["RUNS", "LocalTarget"]
+
+Run = Callable[[Operations, Principal, str, dict[str, Any]], Any]
+
+
+class LocalTarget:
+    """The directory is this process's alone until it is closed."""
+
+    def __init__(self, settings: Settings, *, human: bool) -> None:
+        actor = Actor(ActorKind.HUMAN if human else ActorKind.SERVICE, "", "cli")
+        self._examined = False
+        self._database = kektor.open(Path(settings.data), actor=actor, embedder=settings.embedder, sync=settings.sync)
+
+    def call(self, operation: str, fields: Mapping[str, Any], about: str = "") -> Any:
+        """Run one operation; returns plain JSON values, raises Fault."""
+        try:
+            result = RUNS[operation](self._database.operations, self._database.principal(), about, dict(fields))
+        except KektorError as error:
+            raise Fault.of(error.as_dict()["error"]) from error
+        return msgspec.to_builtins(result)
+
+    def doctor(self) -> dict[str, Any]:
+        """A thorough look, after which nothing is written: a checkpoint of what is damaged would pass for good."""
+        self._examined = True
+        report: dict[str, Any] = json.loads(msgspec.json.encode(examine(self._database.engine)))
+        return report
+
+    def export(self, indexes: list[str] | None) -> Iterator[bytes]:
+        """The lines of an export."""
+        try:
+            yield from export_lines(self._database, indexes)
+        except KektorError as error:
+            raise Fault.of(error.as_dict()["error"]) from error
+
+    def close(self) -> None:
+        """Let the directory go; after an examination by the end of the process alone, since closing writes."""
+        if not self._examined:
+            self._database.close()
+
+
+def _list(operations: Operations, principal: Principal, _about: str, fields: dict[str, Any]) -> Any:
+    return operations.list_memories(convert(rq.ListRequest, fields), principal)
+
+
+def _get(operations: Operations, principal: Principal, about: str, fields: dict[str, Any]) -> Any:
+    return operations.get(fields["index"], about, principal, scope=_scope(fields), resolve=fields.get("resolve"))
+
+
+def _history(operations: Operations, principal: Principal, about: str, fields: dict[str, Any]) -> Any:
+    versions = operations.history(fields["index"], about, principal, scope=_scope(fields))
+    return {"items": versions, "next_cursor": None}
+
+
+def _scope(fields: dict[str, Any]) -> rq.ScopeIn | None:
+    return convert(rq.ScopeIn, fields["scope"]) if "scope" in fields else None
+
+
+RUNS: dict[str, Run] = {
+    "remember": lambda o, p, about, f: o.remember(convert(rq.RememberRequest, f), p),
+    "recall": lambda o, p, about, f: o.recall(convert(rq.RecallRequest, f), p),
+    "get": _get,
+    "list": _list,
+    "history": _history,
+    "evolve": lambda o, p, about, f: o.evolve(about, convert(rq.EvolveRequest, f), p),
+    "correct": lambda o, p, about, f: o.correct(about, convert(rq.EvolveRequest, f), p),
+    "retract": lambda o, p, about, f: o.change_state("retract", about, convert(rq.VerbRequest, f), p),
+    "forget": lambda o, p, about, f: o.forget(convert(rq.ForgetRequest, f), p),
+    "ingest_messages": lambda o, p, about, f: o.ingest_messages(convert(IngestMessagesRequest, f), p),
+}

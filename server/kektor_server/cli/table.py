@@ -1,0 +1,26 @@
+"""What a target can do: one operation a line, with the route that does it over HTTP."""
+
+from typing import NamedTuple
+
+__all__ = ["OPERATIONS", "Operation"]
+
+
+class Operation(NamedTuple):
+    """A route; `{id}` stands in its path for what the operation is about. Fields go into the body, or the query."""
+
+    method: str
+    path: str
+
+
+OPERATIONS = {
+    "remember": Operation("POST", "/v1/memories"),
+    "recall": Operation("POST", "/v1/recall"),
+    "get": Operation("GET", "/v1/memories/{id}"),
+    "list": Operation("GET", "/v1/memories"),
+    "history": Operation("GET", "/v1/memories/{id}/history"),
+    "evolve": Operation("POST", "/v1/memories/{id}/evolve"),
+    "correct": Operation("POST", "/v1/memories/{id}/correct"),
+    "retract": Operation("POST", "/v1/memories/{id}/retract"),
+    "forget": Operation("POST", "/v1/forget"),
+    "ingest_messages": Operation("POST", "/v1/ingest/messages"),
+}
