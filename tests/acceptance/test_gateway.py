@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.support.callers import Caller, Refused
-from tests.support.events import events_of
 from tests.support.stage import Stage, texts_of
 
 CLAIMS = [
@@ -200,7 +199,7 @@ def test_gateway_authority_leaves_an_event(stage: Stage) -> None:
     with pytest.raises(Refused):
         alice.remember("The ledger is frozen")
     stage.configure(write="open")
-    mine = [event for event in events_of(stage.door.log_folder(), stage.index) if event.scope.user == "alice"]
+    mine = [event for event in stage.events() if event.scope.user == "alice"]
     assert [event.operation for event in mine] == ["remember", "evolve", "refused:remember"]
     kind, channel = {"library": ("service", ""), "rest": ("service", "rest"), "mcp": ("agent", "mcp")}[stage.door.name]
     assert {(event.actor.kind.value, event.actor.channel) for event in mine} == {(kind, channel)}

@@ -8,11 +8,13 @@ from kektor.engine.effects import Event
 __all__ = ["events_of"]
 
 
-def events_of(log_folder: str, index: str) -> list[Event]:
+def events_of(log_folder: str, index: str, after_lsn: int = 0) -> list[Event]:
     """The events about an index that the log still holds, oldest first. A writer may be at work meanwhile."""
     return [
         event
-        for _, items in scan_log(log_folder)
+        for _, items in scan_log(log_folder, after_lsn)
         for item in items
-        if not isinstance(item, Damage) and (event := effects.decode(item.payload).event).index == index
+        if not isinstance(item, Damage)
+        and item.lsn > after_lsn
+        and (event := effects.decode(item.payload).event).index == index
     ]

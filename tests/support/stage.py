@@ -3,8 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from kektor.engine.effects import Event
 from tests.support.acceptance import PendingParts
 from tests.support.callers import Caller, Door, Who
+from tests.support.events import events_of
 
 __all__ = ["Stage", "known_ids", "texts_of"]
 
@@ -19,8 +21,10 @@ class Stage:
 
     def open(self, **settings: Any) -> None:
         self.operator.call("create_index", **settings)
+        self._made_at: int = self.operator.call("stats")["lsn"]
 
     def close(self) -> None:
+        self.configure(write="open")  # a test that failed may have left it frozen
         self.operator.call("drop_index")
 
     def caller(self, user: str | None = None, **who: Any) -> Caller:
@@ -45,6 +49,10 @@ class Stage:
 
     def settle(self) -> None:
         self.door.settle()
+
+    def events(self) -> list[Event]:
+        """What was noted of this index since it was made, refusals included."""
+        return events_of(self.door.log_folder(), self.index, self._made_at)
 
     def now(self) -> str:
         """This moment, between what was written before and what is written after."""

@@ -68,7 +68,7 @@ class CliDoor:
 
     def call(self, who: Who, operation: Operation, about: str | None, fields: dict[str, Any]) -> Any:
         if who.kind not in (None, "service"):
-            raise Pending(f"a command without a terminal acts for a service, not for a {who.kind}")
+            raise Pending(f"a command without a terminal acts for a service, never for anybody of kind {who.kind}")
         if operation not in COMMANDS:
             raise Pending(f"no command for {operation}")
         given = dict(fields)

@@ -72,6 +72,8 @@ class LibraryDoor:
         principal = principal_of(who, Actor())
         if operation == "indexes":
             return {"items": database.operations.list_indexes(principal)}
+        if operation in ("create_index", "drop_index") and who != Who():
+            raise Pending(f"the library's {operation} acts for whoever opened the database")
         if operation == "create_index":
             return database.create_index(index, **fields).settings
         if operation == "export":
@@ -86,6 +88,8 @@ class LibraryDoor:
             database.drop_index(index)
             return {}
         memory = MemoryHandle(database.operations, principal, index)
+        if operation == "delete_memory":
+            raise Pending("deleting one memory is the library's forget")
         if operation in _OF_MEMORY:
             return _OF_MEMORY[operation](memory, about, fields)
         method = getattr(memory, operation)

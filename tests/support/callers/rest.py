@@ -25,6 +25,7 @@ ROUTES: dict[Operation, tuple[str, str]] = {
     "pin": ("POST", "/v1/memories/{id}/pin"),
     "unpin": ("POST", "/v1/memories/{id}/unpin"),
     "update": ("PATCH", "/v1/memories/{id}"),
+    "delete_memory": ("DELETE", "/v1/memories/{id}"),
     "confirm": ("POST", "/v1/memories/{id}/confirm"),
     "reinforce": ("POST", "/v1/memories/{id}/reinforce"),
     "forget": ("POST", "/v1/forget"),
