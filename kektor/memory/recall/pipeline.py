@@ -108,8 +108,8 @@ def _keep_best(
 
 
 def _says_more(one: Candidate, other: Candidate) -> bool:
-    """Which of two versions of a lineage the question was really about."""
-    return (one.vector or 0.0, one.text) > (other.vector or 0.0, other.text)
+    """Which of two versions of a lineage the question was really about: the one it names, else the nearer one."""
+    return (one.exact, one.vector or 0.0, one.text) > (other.exact, other.vector or 0.0, other.text)
 
 
 def _head(engine: Engine, view: View, node: Node) -> Node | None:
