@@ -106,9 +106,7 @@ class VectorIndex:
     def __len__(self) -> int:
         """Live vectors."""
     def __contains__(self, slot: int) -> bool: ...
-    def add(
-        self, slots: NDArray[np.uint32], vectors: NDArray[np.float32], *, lsn: int, throttle: bool = True
-    ) -> None:
+    def add(self, slots: NDArray[np.uint32], vectors: NDArray[np.float32], *, lsn: int, throttle: bool = True) -> None:
         """Store `vectors` (n, dim) under `slots` (n,); searchable when the call returns.
 
         Rows are linked into the graph in the background. While more than 32,768 wait, the call links one row for

@@ -144,11 +144,13 @@ def bm25_ranker(dialogue: Dialogue) -> Ranker:
     return rank
 
 
-_STOP = frozenset(
-    "a about am an and are as at be been but by can could d did do does for from had has have he her hers him his how i "
-    "if in into is it its just ll me my no not of on or our re s she so some t than that the their them then there these "
-    "they this to up us ve was we were what when where which who why will with would you your".split()
-)
+_STOP_WORDS = """
+    a about am an and are as at be been but by can could d did do does for from had has have he her hers him
+    his how i if in into is it its just ll me my no not of on or our re s she so some t than that the their
+    them then there these they this to up us ve was we were what when where which who why will with would you
+    your
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 
 
 def _tokens(text: str) -> list[str]:
@@ -183,14 +185,16 @@ def _share(found: set[str], question: Question) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=int, default=None, help="dialogues to use (default: all)")
+    parser.add_argument("--embedder", default=None, help="embedder of the index (default: the library's)")
     parser.add_argument("--out", type=Path, default=None, help="folder for the result file")
     options = parser.parse_args()
     console = Console()
     dialogues = load(Path(os.environ.get("KEKTOR_BENCH_DATA", ".")))[: options.limit]
     latencies: list[float] = []
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder, kektor.open(folder) as db:
+    with tempfile.TemporaryDirectory() as folder, kektor.open(folder, embedder=options.embedder) as db:
         seconds = sum(ingest(db, dialogue) for dialogue in track(dialogues, "ingesting", console=console))
+        fingerprint = db.index("locomo").settings.fingerprint
         turns = sum(len(dialogue.turns) for dialogue in dialogues)
         for dialogue in track(dialogues, "asking", console=console):
             rankers = {"bm25": bm25_ranker(dialogue), "kektor": kektor_ranker(db, dialogue, latencies)}
@@ -199,9 +203,7 @@ def main() -> None:
                     row = measure(rank, dialogue, question)
                     if system == "kektor":
                         row["packed"] = packed(db, dialogue, question)
-                    rows.append(
-                        {"system": system, "dialogue": dialogue.name, "category": question.category, **row}
-                    )
+                    rows.append({"system": system, "dialogue": dialogue.name, "category": question.category, **row})
     result = summarise(rows)
     result["ingest"] = {"turns": turns, "seconds": round(seconds, 2), "per_second": round(turns / seconds, 1)}
     latencies.sort()
@@ -209,7 +211,7 @@ def main() -> None:
         "p50": round(1000 * statistics.median(latencies), 2),
         "p95": round(1000 * latencies[int(0.95 * len(latencies))], 2),
     }
-    result["run"] = environment(len(dialogues))
+    result["run"] = environment(len(dialogues), fingerprint)
     show(console, result)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
@@ -223,9 +225,7 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
     table: dict[str, dict[str, dict[str, float]]] = {}
     for system in ("bm25", "kektor"):
         groups = {"all": [r for r in rows if r["system"] == system]}
-        groups |= {
-            name: [r for r in groups["all"] if r["category"] == number] for number, name in CATEGORIES.items()
-        }
+        groups |= {name: [r for r in groups["all"] if r["category"] == number] for number, name in CATEGORIES.items()}
         table[system] = {
             name: {column: round(100 * statistics.fmean(r[column] for r in group), 1) for column in columns}
             for name, group in groups.items()
@@ -239,7 +239,7 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def environment(dialogues: int) -> dict[str, Any]:
+def environment(dialogues: int, embedder: str) -> dict[str, Any]:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return {
         "data": DATA_FILE,
@@ -247,6 +247,7 @@ def environment(dialogues: int) -> dict[str, Any]:
         "dialogues": dialogues,
         "commit": commit.stdout.strip() or None,
         "kektor": kektor.__version__,
+        "embedder": embedder,
         "python": platform.python_version(),
         "cores": os.cpu_count(),
     }

@@ -161,7 +161,8 @@ def _left_out(receipt: Receipt) -> list[str]:
 
 
 def _digest(*parts: Any) -> bytes:
-    return hashlib.blake2b(msgspec.msgpack.encode(parts, order="deterministic"), digest_size=16).digest()
+    # JSON, since a request may hold integers of any size.
+    return hashlib.blake2b(msgspec.json.encode(parts, order="deterministic"), digest_size=16).digest()
 
 
 def _idempotency_key(command: Command, principal: Principal) -> bytes | None:

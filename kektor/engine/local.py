@@ -6,6 +6,7 @@ see a write up to one sync early; receipts and events leave only after it.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,8 +38,6 @@ __all__ = ["CHECKPOINT_BYTES", "LocalEngine"]
 CHECKPOINT_BYTES = 64 << 20
 """Bytes of log after which a checkpoint is written in the background."""
 
-_NOT_A_SLOT = 0xFFFF_FFFF
-
 
 class LocalEngine:
     """See `port.Engine`; `folder` None keeps everything in memory and nothing after."""
@@ -59,12 +58,13 @@ class LocalEngine:
         self._broken: str | None = None
         self._stale = False
         self.checkpoint_failure: str | None = None
+        self.lsn = 0
         self._reset()
         self._store = None if folder is None else Store(folder, durability)
         if self._store is not None:
             try:
                 self._load(self._store, until=None)
-                self._store.start_log(self.lsn + 1)
+                self.lsn = self._store.start_log(self.lsn)
             except BaseException:
                 self._store.close()
                 raise
@@ -113,18 +113,24 @@ class LocalEngine:
 
     def holds(self, index: str, key: NodeKey) -> bool:
         with self._reading():
-            return self._space(index).slot(key) is not None
+            return self._space(index).names.slot(key) is not None
 
     def find(self, view: View, node_id: str) -> list[Node]:
         with self._reading():
             space, visible = self._seen(view)
-            return [space.node(slot) for slot in space.slots_of_id(node_id) if slot in visible.slots]
+            return [space.node(slot) for slot in space.names.of_id(node_id) if slot in visible.slots]
 
     def fetch(self, view: View, keys: Sequence[NodeKey]) -> list[Node | None]:
         with self._reading():
             space, visible = self._seen(view)
-            slots = [space.slot(key) for key in keys]
+            slots = [space.names.slot(key) for key in keys]
             return [None if slot is None or slot not in visible.slots else space.node(slot) for slot in slots]
+
+    def admits(self, view: View, keys: Sequence[NodeKey]) -> list[bool]:
+        with self._reading():
+            space, visible = self._seen(view)
+            slots = [space.names.slot(key) for key in keys]
+            return [slot is not None and slot in visible.slots for slot in slots]
 
     def page(self, view: View, *, limit: int, cursor: str | None = None) -> Page:
         after = _read_cursor(cursor)
@@ -143,8 +149,7 @@ class LocalEngine:
     def versions(self, view: View, scope: Scope, lineage: str) -> list[Node]:
         with self._reading():
             space, visible = self._seen(view)
-            found = space.slots_of_lineage(scope, lineage)
-            return [space.node(slot) for slot in found if slot in visible.slots]
+            return [node for slot, node in space.lineage(scope, lineage) if slot in visible.slots]
 
     def session(self, view: View, scope: Scope, session: str) -> list[Node]:
         with self._reading():
@@ -158,7 +163,7 @@ class LocalEngine:
             space, visible = self._seen(view)
             sources = space.columns.having("kind", Kind.SOURCE.value) & visible.slots
             sessions: dict[tuple[str, Scope], BitMap] = {}
-            return [self._around(space, space.slot(key), key.scope, sources, sessions) for key in keys]
+            return [self._around(space, space.names.slot(key), key.scope, sources, sessions) for key in keys]
 
     def _around(
         self,
@@ -168,14 +173,14 @@ class LocalEngine:
         sources: BitMap,
         sessions: dict[tuple[str, Scope], BitMap],
     ) -> tuple[NodeKey | None, NodeKey | None]:
-        if slot is None or slot not in sources or not (session := space.node(slot).session):
+        if slot is None or slot not in sources or not (session := space.names.session(slot)):
             return None, None
         if (session, scope) not in sessions:
             sessions[session, scope] = space.columns.in_session(session, scope) & sources
         order = sessions[session, scope]
         at = order.rank(slot) - 1
         around = (order[at - 1] if at > 0 else None, order[at + 1] if at + 1 < len(order) else None)
-        before, after = (None if s is None else NodeKey(scope, space.node(s).id) for s in around)
+        before, after = (None if other is None else space.names.key(other) for other in around)
         return before, after
 
     # Searching
@@ -183,7 +188,7 @@ class LocalEngine:
     def vectors(self, view: View, keys: Sequence[NodeKey]) -> list[Vector | None]:
         with self._reading():
             space, visible = self._seen(view)
-            slots = [space.slot(key) for key in keys]
+            slots = [space.names.slot(key) for key in keys]
             return [
                 space.vectors.vectors(np.array([slot], np.uint32))[0]
                 if slot is not None and slot in visible.slots and slot in space.vectors
@@ -204,12 +209,8 @@ class LocalEngine:
             space, visible = self._seen(view)
         slots, scores = space.vectors.search_batch(vectors, k, ef=ef, filter=visible.native, threads=threads)
         with self._reading():
-            names: dict[int, str | None] = {_NOT_A_SLOT: None}
-            for slot in np.unique(slots).tolist():
-                if slot not in names:
-                    node = space.maybe_node(slot)
-                    names[slot] = None if node is None else node.id
-            ids = [[name for slot in row if (name := names[slot]) is not None] for row in slots.tolist()]
+            key = space.names.key
+            ids = [[held.id for slot in row if (held := key(slot)) is not None] for row in slots.tolist()]
         return ids, scores
 
     def match_text(self, view: View, query: str, k: int) -> list[Scored]:
@@ -221,7 +222,7 @@ class LocalEngine:
     def text_scores(self, view: View, query: str, keys: Sequence[NodeKey]) -> list[float]:
         with self._reading():
             space, visible = self._seen(view)
-            slots = [space.slot(key) for key in keys]
+            slots = [space.names.slot(key) for key in keys]
         known = [slot for slot in slots if slot is not None and slot in visible.slots]
         scores = dict(zip(known, space.texts.scores(query, np.array(known, np.uint32)).tolist(), strict=True))
         return [scores.get(slot, 0.0) if slot is not None else 0.0 for slot in slots]
@@ -229,7 +230,7 @@ class LocalEngine:
     def vector_scores(self, view: View, vector: Vector, keys: Sequence[NodeKey]) -> list[float | None]:
         with self._reading():
             space, visible = self._seen(view)
-            slots = [space.slot(key) for key in keys]
+            slots = [space.names.slot(key) for key in keys]
             known = [s for s in slots if s is not None and s in visible.slots and s in space.vectors]
             found = space.vectors.scores(vector, np.array(known, np.uint32)).tolist()
         scores = dict(zip(known, found, strict=True))
@@ -240,7 +241,7 @@ class LocalEngine:
     def edges(self, view: View, key: NodeKey, *, direction: Direction, rel: str | None = None) -> list[Edge]:
         with self._reading():
             space, visible = self._seen(view)
-            slot = space.slot(key)
+            slot = space.names.slot(key)
             if slot is None or slot not in visible.slots:
                 return []
             steps = self._steps(view, space, visible, None if rel is None else {rel}, direction)
@@ -249,7 +250,7 @@ class LocalEngine:
     def edges_ever(self, view: View, key: NodeKey) -> list[tuple[Edge, NodeKey]]:
         with self._reading():
             space, visible = self._seen(view)
-            slot = space.slot(key)
+            slot = space.names.slot(key)
             if slot is None or slot not in visible.slots:
                 return []
             rows = [row for _, row in space.edges_at(slot, "out") if row.dst in visible.slots]
@@ -267,7 +268,7 @@ class LocalEngine:
     ) -> Subgraph:
         with self._reading():
             space, visible = self._seen(view)
-            slot = space.slot(root)
+            slot = space.names.slot(root)
             if slot is None or slot not in visible.slots:
                 return Subgraph([], [], False)
             steps = self._steps(view, space, visible, None if rels is None else set(rels), direction)
@@ -283,7 +284,7 @@ class LocalEngine:
     ) -> GraphPath | None:
         with self._reading():
             space, visible = self._seen(view)
-            start, goal = space.slot(src), space.slot(dst)
+            start, goal = space.names.slot(src), space.names.slot(dst)
             if start is None or goal is None or start not in visible.slots or goal not in visible.slots:
                 return None
             steps = self._steps(view, space, visible, None if rels is None else set(rels), "both")
@@ -560,15 +561,20 @@ class LocalEngine:
         return space, self._compilers[space.settings.number].compile(view)
 
     def _scored(self, space: IndexSpace, slots: NDArray[np.uint32], scores: NDArray[np.float32]) -> list[Scored]:
-        """Keys and scores, ties by content and then id, never by slot."""
+        """Keys and scores; equal scores in the order of content and then id, never of slot."""
         with self._reading():
-            rows = [
-                (-score, node.digest, node.id, node.scope)
+            found = [
+                (Scored(key, score), slot)
                 for slot, score in zip(slots.tolist(), scores.tolist(), strict=True)
-                if (node := space.maybe_node(slot)) is not None
+                if (key := space.names.key(slot)) is not None
             ]
-        rows.sort()
-        return [Scored(NodeKey(scope, node_id), -negated) for negated, _, node_id, scope in rows]
+            counts = Counter(scored.score for scored, _ in found)
+
+            def order(entry: tuple[Scored, int]) -> tuple[float, bytes, str, Scope]:
+                (key, score), slot = entry
+                return -score, space.node(slot).digest if counts[score] > 1 else b"", key.id, key.scope
+
+            return [scored for scored, _ in sorted(found, key=order)]
 
     def _steps(
         self, view: View, space: IndexSpace, visible: Compiled, rels: set[str] | None, direction: Direction

@@ -86,6 +86,9 @@ class PlainEngine:
         seen = {_key(node): node for node in self._visible(view)}
         return [seen.get(key) for key in keys]
 
+    def admits(self, view: View, keys: Sequence[NodeKey]) -> list[bool]:
+        return [node is not None for node in self.fetch(view, keys)]
+
     def page(self, view: View, *, limit: int, cursor: str | None = None) -> Page:
         if cursor is not None and not cursor.isdecimal():
             raise Invalid(f"cursor {cursor!r} did not come from a list", field="cursor")
@@ -396,7 +399,7 @@ class _PlainTransaction:
 
     def tombstone(self, index: str, scope: Scope, digest: bytes) -> Tombstone | None:
         number = self._world.indexes[index].settings.number
-        for stone in self._world.tombstones.values():
+        for stone in reversed(self._world.tombstones.values()):
             if (stone.index, stone.scope, stone.digest, stone.lifted_at) == (number, scope, digest, None):
                 return stone
         return None

@@ -5,7 +5,6 @@ This is where nodes become slots. Nothing above `LocalEngine` sees a slot.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,7 +14,8 @@ from msgspec import structs
 from kektor.engine.columns import Columns
 from kektor.engine.effects import AddVector, AmendNode, DropNode, EndEdge, PutEdge, PutNode, SetState
 from kektor.engine.indexed import TEXT_FIELDS, about
-from kektor.engine.records import Edge, IndexSettings, Node, NodeKey, Scope
+from kektor.engine.names import Names
+from kektor.engine.records import Edge, IndexSettings, Node, Scope
 from kektor.graph import Adjacency
 from kektor.storage.heap import RecordHeap
 from kektor.storage.structure import Structure
@@ -84,9 +84,7 @@ class IndexSpace:
         self.adjacency = Adjacency()
         self.next_slot = 0
         self.next_edge = 0
-        self._ids: dict[str, tuple[int, ...]] = {}
-        self._lineages: dict[str, tuple[int, ...]] = {}
-        self._digests: dict[tuple[Scope, bytes], tuple[int, ...]] = {}
+        self.names = Names()
 
     def structures(self) -> dict[str, Structure]:
         """What a checkpoint saves of this index, by folder."""
@@ -112,23 +110,10 @@ class IndexSpace:
             raise KeyError(number)
         return _edge_decoder.decode(record)
 
-    def slots_of_id(self, node_id: str) -> tuple[int, ...]:
-        """One slot for each scope that has the id."""
-        return self._ids.get(node_id, ())
-
-    def slot(self, key: NodeKey) -> int | None:
-        for slot in self._ids.get(key.id, ()):
-            if self.node(slot).scope == key.scope:
-                return slot
-        return None
-
-    def slots_of_digest(self, scope: Scope, digest: bytes) -> tuple[int, ...]:
-        return self._digests.get((scope, digest), ())
-
-    def slots_of_lineage(self, scope: Scope, lineage: str) -> list[int]:
-        """Every version, oldest first."""
-        found = [slot for slot in self._lineages.get(lineage, ()) if self.node(slot).scope == scope]
-        return sorted(found, key=lambda slot: self.node(slot).version)
+    def lineage(self, scope: Scope, lineage: str) -> list[tuple[int, Node]]:
+        """Slot and node of every version, oldest first."""
+        found = [(slot, self.node(slot)) for slot in self.names.of_lineage(scope, lineage)]
+        return sorted(found, key=lambda pair: pair[1].version)
 
     def edges_at(self, slot: int, direction: str) -> Iterator[tuple[int, EdgeRow]]:
         """Every edge ever linked at a slot, oldest first."""
@@ -182,10 +167,7 @@ class IndexSpace:
             self.edges.drop(number)
         self.nodes.drop(slot)
         self.columns.remove(slot, node)
-        _discard(self._ids, node.id, slot)
-        _discard(self._lineages, node.lineage, slot)
-        if node.digest:
-            _discard(self._digests, (node.scope, node.digest), slot)
+        self.names.remove(slot, node)
         self.vectors.remove(np.array([slot], np.uint32), lsn=lsn, erase=True)
         self.texts.remove(slot, lsn=lsn)
 
@@ -205,10 +187,7 @@ class IndexSpace:
 
     def _register(self, slot: int, node: Node) -> None:
         self.columns.add(slot, node)
-        _append(self._ids, node.id, slot)
-        _append(self._lineages, node.lineage, slot)
-        if node.digest:
-            _append(self._digests, (node.scope, node.digest), slot)
+        self.names.add(slot, node)
 
     def _index_text(self, slot: int, node: Node, lsn: int) -> None:
         if node.text:
@@ -219,15 +198,3 @@ class IndexSpace:
             slots = np.array([slot for slot, _ in rows], np.uint32)
             flat = np.frombuffer(b"".join(vector for _, vector in rows), "<f4").astype(np.float32, copy=False)
             self.vectors.add(slots, flat.reshape(len(rows), self.settings.dim), lsn=lsn)
-
-
-def _append(table: dict[Any, tuple[int, ...]], key: Any, slot: int) -> None:
-    table[key] = (*table.get(key, ()), slot)
-
-
-def _discard(table: dict[Any, tuple[int, ...]], key: Any, slot: int) -> None:
-    left = tuple(other for other in table[key] if other != slot)
-    if left:
-        table[key] = left
-    else:
-        del table[key]

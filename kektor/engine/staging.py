@@ -1,6 +1,6 @@
 """A transaction of the local engine: reads the present, collects effects, and commits them as one frame."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +38,8 @@ class LocalTransaction:
         self._next_edge: dict[int, int] = {}
         self._edges: list[tuple[int, fx.PutEdge, NodeKey, NodeKey]] = []
         self._ended: set[tuple[int, int]] = set()
-        self._tombstones: dict[tuple[int, Scope, bytes], Tombstone | None] = {}
+        self._buried: dict[tuple[int, Scope, bytes], Tombstone] = {}
+        self._lifted: set[str] = set()
         self._kv: dict[tuple[int, Scope, str], tuple[Any, int] | None] = {}
         self.lsn: int | None = None
 
@@ -65,8 +66,8 @@ class LocalTransaction:
 
     def nodes_of_id(self, index: str, node_id: str) -> list[Node]:
         number, space = self._where(index)
-        found = [] if space is None else [space.node(slot) for slot in space.slots_of_id(node_id)]
-        keys = dict.fromkeys(NodeKey(node.scope, node.id) for node in found)
+        slots = () if space is None else space.names.of_id(node_id)
+        keys = dict.fromkeys(_keys(space, slots))
         keys.update(dict.fromkeys(self._by_id.get((number, node_id), ())))
         return [node for key in keys if (node := self.node(index, key)) is not None]
 
@@ -74,23 +75,20 @@ class LocalTransaction:
         number, space = self._where(index)
         if (number, key) in self._nodes:
             return self._nodes[number, key]
-        slot = None if space is None else space.slot(key)
+        slot = None if space is None else space.names.slot(key)
         return None if space is None or slot is None else space.node(slot)
 
     def nodes_of_digest(self, index: str, scope: Scope, digest: bytes) -> list[Node]:
         number, space = self._where(index)
-        keys: dict[NodeKey, None] = {}
-        for slot in () if space is None else space.slots_of_digest(scope, digest):
-            assert space is not None
-            keys[NodeKey(scope, space.node(slot).id)] = None
+        slots = () if space is None else space.names.of_digest(scope, digest)
+        keys = dict.fromkeys(_keys(space, slots))
         keys.update(dict.fromkeys(self._by_digest.get((number, scope, digest), ())))
         return [node for key in keys if (node := self.node(index, key)) is not None]
 
     def lineage(self, index: str, scope: Scope, lineage: str) -> list[Node]:
         number, space = self._where(index)
-        keys: dict[NodeKey, None] = {}
-        if space is not None:
-            keys = {NodeKey(scope, space.node(slot).id): None for slot in space.slots_of_lineage(scope, lineage)}
+        slots = [] if space is None else space.names.of_lineage(scope, lineage)
+        keys = dict.fromkeys(_keys(space, slots))
         for (where, key), node in self._nodes.items():
             if where == number and node is not None and node.lineage == lineage and key.scope == scope:
                 keys[key] = None
@@ -101,7 +99,7 @@ class LocalTransaction:
         number, space = self._where(index)
         if (number, key) in self._nodes:
             return self._vectors.get((number, key))
-        slot = None if space is None else space.slot(key)
+        slot = None if space is None else space.names.slot(key)
         if space is None or slot is None or slot not in space.vectors:
             return None
         vector: Vector = space.vectors.vectors(np.array([slot], np.uint32))[0]
@@ -178,8 +176,8 @@ class LocalTransaction:
         found: list[tuple[int, Edge, NodeKey, NodeKey]] = []
         if space is not None and slot is not None and slot < space.next_slot:
             for edge_number, row in space.edges_at(slot, direction):
-                src, dst = (space.node(end) for end in (row.src, row.dst))
-                found.append((edge_number, row.edge, NodeKey(src.scope, src.id), NodeKey(dst.scope, dst.id)))
+                src, dst = _keys(space, (row.src, row.dst))
+                found.append((edge_number, row.edge, src, dst))
         for where, effect, src_key, dst_key in self._edges:
             if where == number and ((direction != "in" and src_key == key) or (direction != "out" and dst_key == key)):
                 found.append((effect.number, effect.edge, src_key, dst_key))
@@ -195,17 +193,20 @@ class LocalTransaction:
 
     def tombstone(self, index: str, scope: Scope, digest: bytes) -> Tombstone | None:
         key = (self._number(index), scope, digest)
-        return self._tombstones[key] if key in self._tombstones else self._engine.tables.tombstone(*key)
+        if key in self._buried:
+            return self._buried[key]
+        standing = [stone for stone in self._engine.tables.standing(*key) if stone.id not in self._lifted]
+        return standing[-1] if standing else None
 
     def put_tombstone(self, tombstone: Tombstone) -> None:
-        self._tombstones[tombstone.index, tombstone.scope, tombstone.digest] = tombstone
+        self._buried[tombstone.index, tombstone.scope, tombstone.digest] = tombstone
         self._effects.append(fx.PutTombstone(tombstone))
 
     def lift_tombstone(self, tombstone_id: str) -> Tombstone | None:
         stone = self._engine.tables.tombstones.get(tombstone_id)
-        if stone is None or stone.lifted_at is not None:
+        if stone is None or stone.lifted_at is not None or tombstone_id in self._lifted:
             return None
-        self._tombstones[stone.index, stone.scope, stone.digest] = None
+        self._lifted.add(tombstone_id)
         self._effects.append(fx.LiftTombstone(tombstone_id, self.time))
         return structs.replace(stone, lifted_at=self.time)
 
@@ -273,7 +274,7 @@ class LocalTransaction:
         if (number, key) in self._slots:
             return self._slots[number, key]
         space = self._engine.space_by_number(number)
-        return None if space is None else space.slot(key)
+        return None if space is None else space.names.slot(key)
 
     def _held(self, index: str, key: NodeKey) -> tuple[int, int, Node]:
         node = self.node(index, key)
@@ -288,3 +289,10 @@ class LocalTransaction:
         self._by_id.setdefault((number, key.id), []).append(key)
         if node.digest:
             self._by_digest.setdefault((number, key.scope, node.digest), []).append(key)
+
+
+def _keys(space: IndexSpace | None, slots: Iterable[int]) -> Iterator[NodeKey]:
+    for slot in slots:
+        key = None if space is None else space.names.key(slot)
+        if key is not None:
+            yield key

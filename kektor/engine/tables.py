@@ -51,7 +51,7 @@ class SmallTables:
         self.kv: dict[tuple[int, Scope, str], tuple[Any, int]] = {}
         self.tombstones: dict[str, Tombstone] = {}
         self.outcomes: dict[bytes, KeepOutcome] = {}
-        self._standing: dict[tuple[int, Scope, bytes], str] = {}
+        self._standing: dict[tuple[int, Scope, bytes], tuple[str, ...]] = {}
         self._frozen = b""
         self._lsn = 0
 
@@ -75,10 +75,9 @@ class SmallTables:
         tables.outcomes = {kept.key: kept for kept in saved.outcomes}
         return tables
 
-    def tombstone(self, index: int, scope: Scope, digest: bytes) -> Tombstone | None:
-        """The one in force for a value."""
-        found = self._standing.get((index, scope, digest))
-        return None if found is None else self.tombstones[found]
+    def standing(self, index: int, scope: Scope, digest: bytes) -> list[Tombstone]:
+        """Those in force for a value, oldest first: it may have been rejected more than once."""
+        return [self.tombstones[stone] for stone in self._standing.get((index, scope, digest), ())]
 
     def put_kv(self, effect: PutKv) -> None:
         self.kv[effect.index, effect.scope, effect.key] = (effect.value, effect.version)
@@ -90,12 +89,17 @@ class SmallTables:
         stone = effect.tombstone
         self.tombstones[stone.id] = stone
         if stone.lifted_at is None:
-            self._standing[stone.index, stone.scope, stone.digest] = stone.id
+            key = (stone.index, stone.scope, stone.digest)
+            self._standing[key] = (*self._standing.get(key, ()), stone.id)
 
     def lift_tombstone(self, effect: LiftTombstone) -> None:
         stone = msgspec.structs.replace(self.tombstones[effect.id], lifted_at=effect.at)
         self.tombstones[stone.id] = stone
-        self._standing.pop((stone.index, stone.scope, stone.digest), None)
+        key = (stone.index, stone.scope, stone.digest)
+        left = tuple(other for other in self._standing.get(key, ()) if other != stone.id)
+        self._standing.pop(key, None)
+        if left:
+            self._standing[key] = left
 
     def keep_outcome(self, effect: KeepOutcome) -> None:
         self.outcomes[effect.key] = effect

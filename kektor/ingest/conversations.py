@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import Item, Kind, Moment, NodeKey, Receipt, Scope
+from kektor.errors import NotFound
 from kektor.memory.commands.base import MemoryCommand
 from kektor.memory.context import MemoryContext
 from kektor.memory.drafts import Draft
@@ -102,7 +103,8 @@ class IngestMessages(MemoryCommand):
     def prepare(self, engine: Engine, principal: Principal) -> None:
         """Only what is new is embedded: sending a conversation again costs no model time."""
         settings = engine.index(self.index)
-        assert settings is not None
+        if settings is None:
+            raise NotFound(f"there is no index {self.index!r}", field="index")
         new = [draft for draft in self.drafts if not self._known(engine, draft)]
         vectors = self.context.embed(settings, [draft.embedded for draft in new], kind="document")
         if vectors is not None:

@@ -79,9 +79,7 @@ class Embedder(Protocol):
     def warm(self) -> None:
         """Load the model now, so that the first call does not."""
 
-    def embed(
-        self, texts: Sequence[str], *, kind: Kind = "document", progress: Progress | None = None
-    ) -> Vectors:
+    def embed(self, texts: Sequence[str], *, kind: Kind = "document", progress: Progress | None = None) -> Vectors:
         """Vectors of `texts`, float32 of shape (len(texts), dim), in the same order.
 
         `kind` says whether a text is stored or asked; models that treat both alike ignore it. Raises
@@ -129,9 +127,7 @@ class EmbedderBase(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
 
-    def embed(
-        self, texts: Sequence[str], *, kind: Kind = "document", progress: Progress | None = None
-    ) -> Vectors:
+    def embed(self, texts: Sequence[str], *, kind: Kind = "document", progress: Progress | None = None) -> Vectors:
         """Vectors of `texts`, float32 of shape (len(texts), dim); see `Embedder.embed`."""
         texts = _checked(texts, kind)
         if not texts:
@@ -175,9 +171,7 @@ def _checked(texts: Sequence[str], kind: Kind) -> list[str]:
         if not isinstance(text, str):
             raise Invalid(f"texts[{index}] must be a string, not {type(text).__name__}", field="texts")
         if not text.strip():
-            raise Invalid(
-                f"texts[{index}] is empty: only a text with words in it has a vector", field="texts"
-            )
+            raise Invalid(f"texts[{index}] is empty: only a text with words in it has a vector", field="texts")
         try:
             text.encode()
         except UnicodeEncodeError as error:

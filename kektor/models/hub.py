@@ -67,9 +67,7 @@ class HubEmbedder(OnnxEmbedder):
                 field="embedder",
             )
         if sha256 is not None and not re.fullmatch(r"[0-9a-f]{64}", sha256):
-            raise Invalid(
-                f"sha256 must be 64 hexadecimal digits in lower case, not {sha256!r}", field="sha256"
-            )
+            raise Invalid(f"sha256 must be 64 hexadecimal digits in lower case, not {sha256!r}", field="sha256")
         super().__init__(
             model_name=f"hub:{parts['repo']}",
             pooling=pooling,
@@ -105,8 +103,7 @@ class HubEmbedder(OnnxEmbedder):
         digest = sha256_of(model)
         if self._sha256 is not None and digest != self._sha256:
             raise Corrupt(
-                f"{self._file} of {self._repo} has sha256 {digest}, pinned is {self._sha256}; "
-                f"the file is at {model}"
+                f"{self._file} of {self._repo} has sha256 {digest}, pinned is {self._sha256}; the file is at {model}"
             )
         return ModelFiles(model, tokenizer, digest, sha256_of(tokenizer))
 

@@ -101,10 +101,7 @@ class OnnxEmbedder(EmbedderBase):
             alone=self._alone,
         )
         # what was loaded must be what the fingerprint says, also if the file was replaced in between
-        if (
-            sha256_of(files.model) != files.model_sha256
-            or sha256_of(files.tokenizer) != files.tokenizer_sha256
-        ):
+        if sha256_of(files.model) != files.model_sha256 or sha256_of(files.tokenizer) != files.tokenizer_sha256:
             raise Unavailable(f"the files of the embedder {self.name} changed while in use; open it again")
         return encoder
 

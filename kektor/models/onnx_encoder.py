@@ -63,9 +63,7 @@ class OnnxEncoder:
         self._before, self._after = _markers(tokenizer)
         self._room = max_tokens - len(self._before) - len(self._after)
         if self._room < 8:
-            raise Invalid(
-                f"max_tokens of {source} must leave room for text, not {max_tokens}", field="max_tokens"
-            )
+            raise Invalid(f"max_tokens of {source} must leave room for text, not {max_tokens}", field="max_tokens")
         self._session = _session(model, source)
         self._inputs = _input_names(self._session, source)
         self._output, self.dim = _output(self._session, pooling, source)
@@ -92,14 +90,10 @@ class OnnxEncoder:
         windows: list[_Window] = []
         counts: list[int] = []
         # the batch call lets other Python threads run meanwhile, the single one does not
-        for text, encoding in enumerate(
-            self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        ):
+        for text, encoding in enumerate(self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)):
             ids = encoding.ids
             ranges = slices(len(ids), self._room, self._room // _OVERLAP)
-            windows += [
-                _Window([*self._before, *ids[start:end], *self._after], text) for start, end in ranges
-            ]
+            windows += [_Window([*self._before, *ids[start:end], *self._after], text) for start, end in ranges]
             counts.append(len(ranges))
         return windows, counts
 

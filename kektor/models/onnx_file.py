@@ -76,6 +76,4 @@ class OnnxFileEmbedder(OnnxEmbedder):
         return self._name
 
     def _find(self) -> ModelFiles:
-        return ModelFiles(
-            self._path, self._tokenizer_path, sha256_of(self._path), sha256_of(self._tokenizer_path)
-        )
+        return ModelFiles(self._path, self._tokenizer_path, sha256_of(self._path), sha256_of(self._tokenizer_path))

@@ -70,9 +70,7 @@ def to_int8(model: bytes, *, signed: bool | None = None) -> bytes:
 def _rewritten(graph: memoryview | bytes, signed: bool) -> bytes:
     fields = list(_fields(graph))
     nodes = [_node(value) for number, value in fields if number == _GRAPH_NODE]
-    tensors = {
-        t.name: t for t in (_tensor(value) for number, value in fields if number == _GRAPH_INITIALIZER)
-    }
+    tensors = {t.name: t for t in (_tensor(value) for number, value in fields if number == _GRAPH_INITIALIZER)}
     weights = _weights(nodes, tensors)
     if not weights:
         raise Corrupt("this model has no 8-bit weights")
@@ -90,14 +88,10 @@ def _rewritten(graph: memoryview | bytes, signed: bool) -> bytes:
         elif node.operator == "Gather" and node.inputs[0] in weights:
             new_nodes += _lookup(node, weight, weight.widening[0])
         else:
-            raise Corrupt(
-                f"an 8-bit weight of this model is used in a way that is not known: {node.operator}"
-            )
+            raise Corrupt(f"an 8-bit weight of this model is used in a way that is not known: {node.operator}")
     used = {name for node in new_nodes for name in _node(next(_fields(node))[1]).inputs}
     kept = [_field(_GRAPH_INITIALIZER, t.raw) for t in tensors.values() if t.name in used]
-    rest = [
-        _field(number, value) for number, value in fields if number not in (_GRAPH_NODE, _GRAPH_INITIALIZER)
-    ]
+    rest = [_field(number, value) for number, value in fields if number not in (_GRAPH_NODE, _GRAPH_INITIALIZER)]
     return b"".join([*new_nodes, *kept, *added.values(), *rest])
 
 
@@ -109,17 +103,13 @@ def _weights(nodes: Iterable[_Node], tensors: dict[str, _Tensor]) -> dict[str, _
         if node.operator == "Cast" and node.inputs[0] in tensors and tensors[node.inputs[0]].type == _INT8
     }
     return {
-        node.outputs[0]: _Weight(
-            casts[node.inputs[0]].inputs[0], node.inputs[1], (casts[node.inputs[0]], node)
-        )
+        node.outputs[0]: _Weight(casts[node.inputs[0]].inputs[0], node.inputs[1], (casts[node.inputs[0]], node))
         for node in nodes
         if node.operator == "Mul" and node.inputs[0] in casts and node.inputs[1] in tensors
     }
 
 
-def _product(
-    node: _Node, weight: _Weight, tensors: dict[str, _Tensor], added: dict[str, bytes], signed: bool
-) -> bytes:
+def _product(node: _Node, weight: _Weight, tensors: dict[str, _Tensor], added: dict[str, bytes], signed: bool) -> bytes:
     scales = _bytes(tensors[weight.scales].data)
     columns = len(scales) // 4
     flat = f"{weight.scales}.flat"
@@ -224,17 +214,13 @@ def _text(value: Value) -> str:
 
 def _node(raw: Value) -> _Node:
     operator = "".join(map(_text, _all(raw, _NODE_OPERATOR)))
-    return _Node(
-        operator, list(map(_text, _all(raw, _NODE_INPUT))), list(map(_text, _all(raw, _NODE_OUTPUT))), raw
-    )
+    return _Node(operator, list(map(_text, _all(raw, _NODE_INPUT))), list(map(_text, _all(raw, _NODE_OUTPUT))), raw)
 
 
 def _tensor(raw: Value) -> _Tensor:
     name = "".join(map(_text, _all(raw, _TENSOR_NAME)))
     types, data = _all(raw, _TENSOR_TYPE), _all(raw, _TENSOR_DATA)
-    return _Tensor(
-        name, int(types[0]) if types and isinstance(types[0], int) else 0, data[0] if data else b"", raw
-    )
+    return _Tensor(name, int(types[0]) if types and isinstance(types[0], int) else 0, data[0] if data else b"", raw)
 
 
 def _new_node(

@@ -188,9 +188,7 @@ class OpenAIEmbedder(EmbedderBase):
 
         client = self._client.get()
         try:
-            answer = client.embeddings.create(
-                input=texts, model=self._model, dimensions=self._dimensions or omit
-            )
+            answer = client.embeddings.create(input=texts, model=self._model, dimensions=self._dimensions or omit)
             rows = _in_order(answer.data, len(texts), self._where)
         except KektorError:
             raise
@@ -276,8 +274,7 @@ def _checked_url(base_url: str | None) -> str | None:
         raise Invalid("base_url must read http(s)://host/path", field="base_url")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise Invalid(
-            "base_url must not hold a user, a password or a query: it is stored and shown; "
-            "pass api_key=… instead",
+            "base_url must not hold a user, a password or a query: it is stored and shown; pass api_key=… instead",
             field="base_url",
         )
     return base_url

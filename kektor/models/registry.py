@@ -62,9 +62,7 @@ def resolve(spec: EmbedderSpec = None, **options: Any) -> Embedder:
         return _given(spec, options)
     if callable(spec):
         return cast(Embedder, _make(_adapter(_FUNCTION), "function", (spec,), options))
-    raise Invalid(
-        f"an embedder must be a spec, an embedder or a function, not {type(spec).__name__}", field="embedder"
-    )
+    raise Invalid(f"an embedder must be a spec, an embedder or a function, not {type(spec).__name__}", field="embedder")
 
 
 def _given(spec: Any, options: dict[str, Any]) -> Embedder:
@@ -77,9 +75,7 @@ def _given(spec: Any, options: dict[str, Any]) -> Embedder:
             field="embedder",
         )
     if options:
-        raise Invalid(
-            "an embedder takes no further options here: give them to its own class", field="embedder"
-        )
+        raise Invalid("an embedder takes no further options here: give them to its own class", field="embedder")
     return cast(Embedder, spec)
 
 
@@ -92,9 +88,7 @@ def _from_text(spec: str, options: dict[str, Any]) -> EmbedderBase:
     cls = _adapter(_KINDS[kind])
     values = read_options(kind, text_options, cls.spec_options)
     if twice := sorted(values.keys() & options.keys()):
-        raise Invalid(
-            f"embedder {kind!r}: {twice[0]} is given both in the spec and beside it", field=twice[0]
-        )
+        raise Invalid(f"embedder {kind!r}: {twice[0]} is given both in the spec and beside it", field=twice[0])
     args = () if kind in _WITHOUT_MODEL else (model,)
     if options or not cls.shared:
         return _make(cls, kind, args, values | options)
@@ -117,9 +111,7 @@ def _make(cls: type[Any], kind: str, args: tuple[Any, ...], options: Mapping[str
             raise Invalid(f"embedder {kind!r} has no option {name!r}; it has: {', '.join(known)}", field=name)
         expected = cls.spec_options.get(name)
         if expected and not _fits(value, expected):
-            raise Invalid(
-                f"embedder {kind!r}: option {name!r} must be {expected.__name__}, not {value!r}", field=name
-            )
+            raise Invalid(f"embedder {kind!r}: option {name!r} must be {expected.__name__}, not {value!r}", field=name)
     return cast(EmbedderBase, cls(*args, **options))
 
 

@@ -75,9 +75,7 @@ class SentenceTransformersEmbedder(EmbedderBase):
     def fingerprint(self) -> Fingerprint:
         model = self._model.get()
         return Fingerprint(
-            model="sentence-transformers:"
-            + self._model_name
-            + (f"@{self._revision}" if self._revision else ""),
+            model="sentence-transformers:" + self._model_name + (f"@{self._revision}" if self._revision else ""),
             dim=self.dim,
             pooling="model",
             normalized=True,
@@ -103,9 +101,7 @@ class SentenceTransformersEmbedder(EmbedderBase):
             for start in range(0, len(texts), _STEP):
                 step = [self._pieces(model, text, kind) for text in texts[start : start + _STEP]]
                 flat = [piece for part in step for piece in part]
-                raw = encode(
-                    flat, batch_size=self._batch_size, normalize_embeddings=True, show_progress_bar=False
-                )
+                raw = encode(flat, batch_size=self._batch_size, normalize_embeddings=True, show_progress_bar=False)
                 vectors = as_vectors(raw, count=len(flat), dim=self.dim, source=source)
                 parts.append(unit(merge_windows(vectors, [len(part) for part in step]), source=source))
                 advance(len(step))
@@ -141,14 +137,10 @@ class SentenceTransformersEmbedder(EmbedderBase):
 def _prompt(model: Any, kind: Kind) -> str:
     """What the library puts before a text of this kind."""
     names = ("query",) if kind == "query" else ("document", "passage", "corpus")
-    found = next(
-        (name for name in names if name in model.prompts), getattr(model, "default_prompt_name", None)
-    )
+    found = next((name for name in names if name in model.prompts), getattr(model, "default_prompt_name", None))
     return model.prompts.get(found) or ""
 
 
 def _spans(tokenizer: Any, text: str) -> list[tuple[int, int]]:
-    encoded = tokenizer(
-        text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False
-    )
+    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)
     return [(int(start), int(end)) for start, end in encoded["offset_mapping"]]

@@ -50,9 +50,7 @@ def read_options(kind: str, options: Mapping[str, str], types: Mapping[str, type
     for name, text in options.items():
         if name not in types:
             known = ", ".join(types) or "none"
-            raise Invalid(
-                f"embedder {kind!r} has no option {name!r} in its spec; it has: {known}", field="embedder"
-            )
+            raise Invalid(f"embedder {kind!r} has no option {name!r} in its spec; it has: {known}", field="embedder")
         try:
             values[name] = types[name](text)
         except ValueError as error:

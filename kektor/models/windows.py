@@ -31,6 +31,4 @@ def split(text: str, offsets: Sequence[tuple[int, int]], size: int, overlap: int
     """
     if len(offsets) <= size:
         return [text]
-    return [
-        text[offsets[start][0] : offsets[end - 1][1]] for start, end in slices(len(offsets), size, overlap)
-    ]
+    return [text[offsets[start][0] : offsets[end - 1][1]] for start, end in slices(len(offsets), size, overlap)]

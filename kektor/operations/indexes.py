@@ -22,6 +22,11 @@ class IndexOperations(BaseOperations):
     def create_index(self, request: CreateIndexRequest, principal: Principal) -> IndexSettings:
         """Make an index; one without `dim` and `embedder` gets the default embedder."""
         embedder = request.embedder
+        if embedder not in (None, "default", "minilm", self._default_embedder) and "admin" not in principal.rights:
+            raise Forbidden(
+                "an embedder by path, address or model name reads files and calls out: it needs the right 'admin'",
+                field="embedder",
+            )
         if embedder is None and request.dim is None:
             embedder = self._default_embedder
         for name, value, low, high in (

@@ -16,7 +16,6 @@ from kektor.memory.drafts import Draft
 from kektor.memory.inputs import claim, end, moment, read_rule, write_scope
 from kektor.memory.limits import LIMITS, check_id, check_metadata, check_tags, check_text
 from kektor.memory.objects import Forgotten, ForgottenNode
-from kektor.memory.reading import find_one, only_by_id
 from kektor.operations.base import BaseOperations
 
 __all__ = ["MemoryOperations"]
@@ -214,10 +213,8 @@ class MemoryOperations(BaseOperations):
             raise Invalid(f"{verb} takes one id a call and no dry_run", field="ids")
         command = _VERBS[verb](**self._about(request.ids[0], about))
         receipt = self._submit(command, principal)
-        # Looked up, not taken from the command: a repeat under the same idempotency key resolves nothing.
-        view = only_by_id(self.engine, principal, request.index, scope=request.scope)
-        node = find_one(self.engine, view, request.ids[0])
-        return Forgotten([_forgotten(node, "named")], [], [], False, receipt)
+        repeated = not hasattr(command, "node")
+        return Forgotten([] if repeated else [_forgotten(command.node, "named")], [], [], False, receipt)
 
 
 def _check_ids(ids: list[str]) -> None:

@@ -68,6 +68,7 @@ class Store:
             self._lock.release()
             raise
         self._log: Log | None = None
+        self._logged_to = 0
 
     def secret(self, name: str, *, fresh: bool) -> bytes:
         """32 random bytes of this database, readable by its owner only; made once, while it is `fresh`."""
@@ -102,7 +103,8 @@ class Store:
 
     def frames_after(self, lsn: int) -> Iterator[Frame]:
         """Replay: every good frame above an LSN, in order. Damage and a torn tail become findings."""
-        for segment, items in scan_log(str(self.folder / "log"), lsn):
+        scan = scan_log(str(self.folder / "log"), lsn)
+        for segment, items in scan:
             for item in items:
                 if isinstance(item, Damage):
                     self.findings.append(
@@ -116,15 +118,21 @@ class Store:
                     )
                 else:
                     yield item
+        self._logged_to = scan.last_lsn
 
-    def start_log(self, next_lsn: int) -> None:
-        """Begin a new segment; what came before is only read from now on."""
+    def start_log(self, lsn: int) -> int:
+        """Begin a new segment behind everything the log has reached; what came before is only read from now on.
+
+        Returns the last LSN in use: `lsn`, or a greater one whose frame was lost to damage and must not be reused.
+        """
+        lsn = max(lsn, self._logged_to)
         self._log = Log(
             str(self.folder / "log"),
-            next_lsn=next_lsn,
+            next_lsn=lsn + 1,
             sync=self.durability.sync,
             interval_ms=self.durability.interval_ms,
         )
+        return lsn
 
     @property
     def log(self) -> Log:

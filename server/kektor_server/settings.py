@@ -174,7 +174,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, An
     """Only the names of settings: other `KEKTOR_*` variables belong to other parts."""
     for name in _KINDS:
         variable = f"KEKTOR_{name.upper()}"
-        if variable in environ:
+        if environ.get(variable):  # an empty one counts as not set
             yield variable, name, environ[variable]
 
 

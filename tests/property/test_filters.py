@@ -53,16 +53,12 @@ extents = st.sampled_from(DATES).map(lambda words: parse_time(words, field="at",
 
 metadata_fields = st.lists(st.sampled_from(KEYS), min_size=1, max_size=2).map(
     lambda keys: Field(("metadata", *keys))
-) | st.lists(st.sampled_from(BARE), min_size=1, max_size=2).map(
-    lambda keys: Field(("metadata", *keys), bare=True)
-)
+) | st.lists(st.sampled_from(BARE), min_size=1, max_size=2).map(lambda keys: Field(("metadata", *keys), bare=True))
 
 
 def memory_fields(*types: str) -> st.SearchStrategy[Field]:
     """Without choices, and without scopes, whose texts are normalised."""
-    known = {
-        name: field for name, field in MEMORY_FIELDS.items() if not field.choices and "scope" not in name
-    }
+    known = {name: field for name, field in MEMORY_FIELDS.items() if not field.choices and "scope" not in name}
     names = [name for name, field in known.items() if field.type in types]
     return st.sampled_from([Field(tuple(name.split("."))) for name in names])
 
@@ -102,11 +98,7 @@ def branches(terms: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
 
 filters = st.recursive(leaves, branches, max_leaves=12)
 
-AT_TIMES = [
-    i
-    for e in (parse_time(words, field="at", tz=TZ) for words in DATES)
-    for i in (e.start - 1, e.start, e.end)
-]
+AT_TIMES = [i for e in (parse_time(words, field="at", tz=TZ) for words in DATES) for i in (e.start - 1, e.start, e.end)]
 BY_TYPE: dict[str, list[Any]] = {"text": NASTY, "number": NUMBERS, "bool": [True, False], "time": AT_TIMES}
 
 
@@ -149,9 +141,7 @@ def records(draw: st.DrawFn, expression: Filter) -> dict[str, Any]:
             pool = [*near(leaf), *near(leaf), None, True, 5, "5", [], {}]
             value = draw(st.sampled_from(pool))
             value = (
-                [value, *draw(st.lists(st.sampled_from(pool), max_size=2))]
-                if draw(st.integers(0, 3)) == 0
-                else value
+                [value, *draw(st.lists(st.sampled_from(pool), max_size=2))] if draw(st.integers(0, 3)) == 0 else value
             )
         elif known.type in BY_TYPE:
             value = draw(st.sampled_from([*near(leaf), *(known.choices or BY_TYPE[known.type]), None]))
@@ -190,9 +180,7 @@ def written(expression: Filter, pen: random.Random) -> str:
             return f"{keyword('NOT', pen)} {_grouped(term, pen, And, Or)}"
         case Compare(op, field, value):
             op = pen.choice(["!=", "<>"]) if op == "!=" else op
-            return (
-                f"{name(field, pen)}{pen.choice(['', ' '])}{op}{pen.choice(['', ' '])}{literal(value, pen)}"
-            )
+            return f"{name(field, pen)}{pen.choice(['', ' '])}{op}{pen.choice(['', ' '])}{literal(value, pen)}"
         case In(field, values):
             return f"{name(field, pen)} {keyword('IN', pen)}({', '.join(literal(v, pen) for v in values)})"
         case Contains(field, value):
@@ -210,8 +198,7 @@ def keyword(word: str, pen: random.Random) -> str:
 def name(field: Field, pen: random.Random) -> str:
     first, *steps = field.path[1:] if field.bare else field.path
     return first + "".join(
-        "." + (step if re.fullmatch(r"[\w-]+", step) and pen.random() < 0.8 else quoted(step, pen))
-        for step in steps
+        "." + (step if re.fullmatch(r"[\w-]+", step) and pen.random() < 0.8 else quoted(step, pen)) for step in steps
     )
 
 
@@ -265,12 +252,10 @@ def opinion(expression: Filter, people: list[dict[str, Any]]) -> Sets:
         return false, true
     found = {i: got for i, person in enumerate(people) if (got := find(expression.field, person)) is not None}
     if isinstance(expression, Exists):
-        by_type = (
-            MEMORY_FIELDS.get(".".join(expression.field.path)) if len(expression.field.path) < 3 else None
+        by_type = MEMORY_FIELDS.get(".".join(expression.field.path)) if len(expression.field.path) < 3 else None
+        filled = (by_type is not None and expression.field.path[0] != "metadata") or expression.field.path == (
+            "metadata",
         )
-        filled = (
-            by_type is not None and expression.field.path[0] != "metadata"
-        ) or expression.field.path == ("metadata",)
         there = frozenset(i for i, (value,) in found.items() if not (filled and value in ([], {})))
         return there, everyone - there
     if isinstance(expression, In):
@@ -286,9 +271,7 @@ def opinion(expression: Filter, people: list[dict[str, Any]]) -> Sets:
         sets = hits, frozenset(found) - hits
         return sets if expression.op == "=" else sets[::-1]
     judged = {i: judge(expression, value) for i, (value,) in found.items()}
-    return frozenset(i for i, j in judged.items() if j is True), frozenset(
-        i for i, j in judged.items() if j is False
-    )
+    return frozenset(i for i, j in judged.items() if j is True), frozenset(i for i, j in judged.items() if j is False)
 
 
 def find(field: Field, person: dict[str, Any]) -> tuple[Any] | None:
@@ -305,9 +288,7 @@ def same(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, Extent):
         return moment(wanted.start) <= moment(value) < moment(wanted.end)
     groups = (bool, (int, float), str, type(None))
-    kinds = [
-        next((n for n, kind in enumerate(groups) if isinstance(each, kind)), None) for each in (value, wanted)
-    ]
+    kinds = [next((n for n, kind in enumerate(groups) if isinstance(each, kind)), None) for each in (value, wanted)]
     if kinds[0] is None or kinds[0] != kinds[1]:
         return False
     return Fraction(value) == Fraction(wanted) if kinds[0] == 1 else value == wanted
@@ -419,8 +400,7 @@ close_leaves = st.one_of(
 )
 close_filters = st.recursive(close_leaves, branches, max_leaves=3)
 WITNESSES = [
-    {"metadata": m}
-    for m in [{}, *({"x": v} for v in [0, 1, 2, 1.5, "", "1", "a", True, False, None, [], [1], {}])]
+    {"metadata": m} for m in [{}, *({"x": v} for v in [0, 1, 2, 1.5, "", "1", "a", True, False, None, [], [1], {}])]
 ]
 
 

@@ -213,10 +213,7 @@ def test_the_k_best_are_those_of_scoring_everything(
             query = " ".join(random.choice(vocabulary, count))
             everything = ranked(index.search(query, slot))
             assert ranked(index.search(query, k)) == everything[:k]
-            assert (
-                ranked(index.search(query, k, filter=bitmap))
-                == [h for h in everything if h[0] in allowed][:k]
-            )
+            assert ranked(index.search(query, k, filter=bitmap)) == [h for h in everything if h[0] in allowed][:k]
 
 
 @given(parts=st.lists(texts, min_size=1, max_size=25), query=queries)

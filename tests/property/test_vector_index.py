@@ -105,9 +105,7 @@ class Model(RuleBasedStateMachine):
             passing = {slot for slot in range(max(self.used, default=0) + 5) if rng.random() < share}
             bitmap = Bitmap(BitMap(passing).serialize())
         slots, scores = self.index.search(query, k, filter=bitmap)
-        matching = {
-            s: score(self.metric, query, v) for s, v in self.live.items() if passing is None or s in passing
-        }
+        matching = {s: score(self.metric, query, v) for s, v in self.live.items() if passing is None or s in passing}
         assert len(slots) == len(set(slots.tolist())) == min(k, len(matching))
         assert set(slots.tolist()) <= set(matching)
         expected = sorted(matching.values(), reverse=True)[: len(slots)]
@@ -143,9 +141,7 @@ TestModel.settings = settings(
     exponent=st.integers(-18, 15),
     metric=st.sampled_from(METRICS),
 )
-def test_scores_are_those_of_f64_within_rounding(
-    dim: int, n: int, seed: int, exponent: int, metric: Metric
-) -> None:
+def test_scores_are_those_of_f64_within_rounding(dim: int, n: int, seed: int, exponent: int, metric: Metric) -> None:
     rng = np.random.default_rng(seed)
     vectors = (rng.standard_normal((n, dim)) * 10.0**exponent).astype(np.float32)
     query = (rng.standard_normal(dim) * 10.0**exponent).astype(np.float32)
@@ -166,9 +162,7 @@ def test_scores_are_those_of_f64_within_rounding(
     share=st.floats(0.0, 1.0),
     metric=st.sampled_from(METRICS),
 )
-def test_a_graph_answers_nearly_as_the_scan_does(
-    n: int, m: int, seed: int, share: float, metric: Metric
-) -> None:
+def test_a_graph_answers_nearly_as_the_scan_does(n: int, m: int, seed: int, share: float, metric: Metric) -> None:
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((n, 6)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -183,7 +177,5 @@ def test_a_graph_answers_nearly_as_the_scan_does(
     for chosen in (None, bitmap):
         exact, _ = scan.search_batch(queries, 10, filter=chosen)
         found, _ = graph.search_batch(queries, 10, ef=80, filter=chosen)
-        hits = sum(
-            len(set(a) & set(b) - {0xFFFFFFFF}) for a, b in zip(exact.tolist(), found.tolist(), strict=True)
-        )
+        hits = sum(len(set(a) & set(b) - {0xFFFFFFFF}) for a, b in zip(exact.tolist(), found.tolist(), strict=True))
         assert hits >= 0.95 * int((exact != 0xFFFFFFFF).sum())

@@ -48,9 +48,7 @@ class HashingEmbedder:
     def clear_cache(self) -> None:
         self.cache_clears += 1
 
-    def embed(
-        self, texts: Sequence[str], *, kind: Kind = "document", progress: Progress | None = None
-    ) -> Vectors:
+    def embed(self, texts: Sequence[str], *, kind: Kind = "document", progress: Progress | None = None) -> Vectors:
         if self.failure is not None:
             raise self.failure
         self.warm()

@@ -30,8 +30,8 @@ class Erase(MemoryCommand):
     ids: list[str] = field(default_factory=list)
     rule: ScopeRule = ScopeRule()
     dry_run: bool = False
-    reached: Reached = field(default_factory=lambda: Reached([], [], []))
-    """Known once staged; a repeat under the same idempotency key stages nothing, and its receipt names the ids."""
+    reached: Reached = field(init=False, default=Reached([], [], []))
+    """What it takes; nothing when the call is the repeat of one that was done."""
 
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
         self.settings(tx)

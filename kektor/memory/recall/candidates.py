@@ -68,7 +68,5 @@ def _present(around: Iterable[NodeKey | None]) -> Iterable[NodeKey]:
     return (key for key in around if key is not None)
 
 
-def _cosines(
-    engine: Engine, view: View, vector: Vector | None, keys: Sequence[NodeKey]
-) -> Sequence[float | None]:
+def _cosines(engine: Engine, view: View, vector: Vector | None, keys: Sequence[NodeKey]) -> Sequence[float | None]:
     return [None] * len(keys) if vector is None else engine.vector_scores(view, vector, keys)

@@ -76,10 +76,10 @@ def _with_predecessors(view: View) -> View:
 def _resolve(engine: Engine, view: View, candidates: Sequence[Candidate]) -> list[tuple[Candidate, str | None]]:
     """What the View admits, and the visible head in the place of a version that it does not."""
     keys = [candidate.key for candidate in candidates]
-    seen = engine.fetch(view, keys)
+    seen = engine.admits(view, keys)
     found: dict[NodeKey, tuple[Candidate, str | None]] = {}
     for key, candidate, visible in zip(keys, candidates, seen, strict=True):
-        if visible is not None:
+        if visible:
             _keep_best(found, key, candidate, None)
         elif candidate.node.status is Status.SUPERSEDED and (head := _head(engine, view, candidate.node)):
             head_key = NodeKey(head.scope, head.id)

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// Bytes that may be queued before `append` writes instead of queueing.
 const QUEUE_BYTES: usize = 32 << 20;
+/// Buffers up to this size are kept for the next group: fresh memory costs more than writing to it.
+const SPARE_BYTES: usize = 4 << 20;
 /// Smaller segments would be all header.
 pub const MIN_SEGMENT_BYTES: u64 = 2 * DATA_START as u64;
 
@@ -63,6 +65,8 @@ struct Run {
 
 struct State {
     queue: Vec<Run>,
+    /// The buffers of a run that was written, for the next one.
+    spare: Option<Run>,
     queued_bytes: usize,
     last_lsn: u64,
     written_lsn: u64,
@@ -120,6 +124,7 @@ impl Writer {
             segment_bytes,
             state: Mutex::new(State {
                 queue: Vec::new(),
+                spare: None,
                 queued_bytes: 0,
                 last_lsn,
                 written_lsn: last_lsn,
@@ -185,7 +190,8 @@ impl Writer {
         let key = Key::new(state.segment.salt);
         let header = FrameHeader { length: payload.len() as u32, lsn, durable_lsn: 0, kind, flags };
         if state.queue.is_empty() {
-            state.queue.push(Run::new(None));
+            let run = state.spare.take().unwrap_or_else(|| Run::new(None));
+            state.queue.push(run);
         }
         let run = state.queue.last_mut().expect("just pushed");
         let frame = push_frame(&mut run.buffer, key, header, payload);
@@ -264,12 +270,12 @@ impl Writer {
         state.group += 1;
         state.group_last_lsn = state.last_lsn;
         state.queued_bytes = 0;
-        let runs = std::mem::take(&mut state.queue);
+        let mut runs = std::mem::take(&mut state.queue);
         let mut done =
             Progress { written: state.written_lsn, durable: state.durable_lsn, ..Progress::default() };
         drop(state);
 
-        let result = catch_unwind(AssertUnwindSafe(|| self.write_out(runs, sync, &mut done)))
+        let result = catch_unwind(AssertUnwindSafe(|| self.write_out(&mut runs, sync, &mut done)))
             .unwrap_or_else(|_| Err(io::Error::other("the log writer panicked")));
 
         let mut state = self.state.lock();
@@ -279,6 +285,7 @@ impl Writer {
         state.stats.syncs += done.syncs;
         state.stats.groups += 1;
         state.known.append(&mut done.begun);
+        state.spare = runs.pop().and_then(Run::emptied);
         let group = state.group;
         if let Err(error) = result {
             state.fail(&error, &done.at);
@@ -289,7 +296,7 @@ impl Writer {
         state
     }
 
-    fn write_out(&self, runs: Vec<Run>, sync: bool, done: &mut Progress) -> io::Result<()> {
+    fn write_out(&self, runs: &mut [Run], sync: bool, done: &mut Progress) -> io::Result<()> {
         let mut active = self.active.lock();
         let result = self.write_runs(&mut active, runs, sync, done);
         if result.is_err() {
@@ -305,12 +312,12 @@ impl Writer {
     fn write_runs(
         &self,
         active: &mut Active,
-        runs: Vec<Run>,
+        runs: &mut [Run],
         sync: bool,
         done: &mut Progress,
     ) -> io::Result<()> {
         done.at = segment_name(active.segment.number);
-        for mut run in runs {
+        for run in runs {
             if let Some((segment, bytes)) = run.begins {
                 active.seal(done)?;
                 let name = segment_name(segment.number);
@@ -461,6 +468,14 @@ struct Progress {
 impl Run {
     fn new(begins: Option<(SegmentHeader, u64)>) -> Self {
         Self { begins, buffer: Vec::new(), frames: Vec::new(), last_lsn: 0 }
+    }
+
+    /// Its buffers to be used again, unless they are too large to be kept.
+    fn emptied(mut self) -> Option<Self> {
+        self.begins = None;
+        self.buffer.clear();
+        self.frames.clear();
+        (self.buffer.capacity() <= SPARE_BYTES).then_some(self)
     }
 }
 

@@ -18,9 +18,15 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// An append-only table without locks on the read side: segment `s` holds `2^s` entries and never moves.
+/// Entries of a block of a table.
+const BLOCK: usize = 256;
+
+type Block<T> = OnceLock<Box<[T]>>;
+
+/// An append-only table without locks on the read side. Entries live in blocks made at first use, so that a gap costs
+/// next to nothing; segment `s` lists `2^s` blocks, and neither ever moves.
 pub struct Table<T> {
-    segments: [OnceLock<Box<[T]>>; 33],
+    segments: [OnceLock<Box<[Block<T>]>>; 33],
 }
 
 impl<T: Default> Table<T> {
@@ -29,22 +35,36 @@ impl<T: Default> Table<T> {
     }
 
     #[inline(always)]
-    fn place(index: usize) -> (usize, usize) {
-        let segment = (index + 1).ilog2() as usize;
-        (segment, index + 1 - (1 << segment))
+    fn place(index: usize) -> (usize, usize, usize) {
+        let block = index / BLOCK;
+        let segment = (block + 1).ilog2() as usize;
+        (segment, block + 1 - (1 << segment), index % BLOCK)
     }
 
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<&T> {
-        let (segment, at) = Self::place(index);
-        self.segments.get(segment)?.get()?.get(at)
+        let (segment, block, at) = Self::place(index);
+        Some(&self.segments.get(segment)?.get()?[block].get()?[at])
     }
 
     pub fn get_or_create(&self, index: usize) -> &T {
-        let (segment, at) = Self::place(index);
-        let entries =
-            self.segments[segment].get_or_init(|| (0..1usize << segment).map(|_| T::default()).collect());
-        &entries[at]
+        let (segment, block, at) = Self::place(index);
+        let blocks =
+            self.segments[segment].get_or_init(|| (0..1usize << segment).map(|_| Block::new()).collect());
+        &blocks[block].get_or_init(|| (0..BLOCK).map(|_| T::default()).collect())[at]
+    }
+
+    /// Entries below `end` in blocks that exist, ascending.
+    fn entries(&self, end: usize) -> impl Iterator<Item = (usize, &T)> {
+        let blocks = self.segments.iter().enumerate().flat_map(|(segment, blocks)| {
+            let first = (1usize << segment) - 1;
+            blocks.get().into_iter().flatten().enumerate().map(move |(i, block)| (first + i, block))
+        });
+        let entries = blocks.flat_map(|(number, block)| {
+            let entries = block.get().into_iter().flatten().enumerate();
+            entries.map(move |(at, entry)| (number * BLOCK + at, entry))
+        });
+        entries.take_while(move |(index, _)| *index < end)
     }
 }
 
@@ -198,7 +218,7 @@ impl Arena {
 
     /// Every chunk that exists, in ascending order.
     pub fn chunks(&self) -> impl Iterator<Item = (usize, &Cell)> {
-        (0..self.count()).filter_map(|n| self.cell(n).filter(|c| c.base().is_some()).map(|c| (n, c)))
+        self.cells.entries(self.count()).filter(|(_, cell)| cell.base().is_some())
     }
 
     pub fn file_name(&self, number: usize) -> String {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::Arc;
 
 /// Up to this many vectors an exact scan is as quick as the graph, and nothing is linked.
-pub const SMALL: usize = 8192;
+pub const SMALL: usize = 4096;
 /// Once there is a graph, a tail of this length is not worth waking a thread for.
 const SLACK: usize = 64;
 /// Past this many unlinked rows `add` links one row for each it adds.

@@ -63,7 +63,7 @@ impl Index {
         scratch: &mut Scratch,
     ) {
         let ef = self.config.ef_construction;
-        let walk = Walk { target, level, ef, limit, budget: usize::MAX };
+        let walk = Walk { target, level, ef, limit, budget: usize::MAX, within: None };
         let other = |found: u32| found != slot;
         self.walk::<true>(&walk, start, other, scratch);
         let mut keys = std::mem::take(&mut scratch.keys);

@@ -4,11 +4,12 @@ use super::index::{Config, Index, NO_SLOT};
 use super::{Error, Metric};
 use crate::bitmap::Bitmap;
 use crate::chunks::{Chunk, Written};
+use numpy::ndarray::Dimension;
 use numpy::{
     Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2,
     PyUntypedArrayMethods,
 };
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyMemoryError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::borrow::Cow;
@@ -32,14 +33,28 @@ impl Drop for VectorIndex {
 }
 
 /// The elements of an array in C order, without a copy when that is how they lie.
-fn elements<'a, T: Element + Copy, D: numpy::ndarray::Dimension>(
+fn elements<'a, T: Element + Copy, D: Dimension>(
     array: &'a PyReadonlyArray<'_, T, D>,
-) -> Cow<'a, [T]> {
+) -> PyResult<Cow<'a, [T]>> {
+    // `as_slice` refuses what is misaligned or has gaps, and is content with any order.
     match array.as_slice() {
-        // `as_slice` is content with any order that has no gaps.
-        Ok(slice) if array.is_c_contiguous() => Cow::Borrowed(slice),
-        _ => Cow::Owned(array.as_array().iter().copied().collect()),
+        Ok(slice) if array.is_c_contiguous() => Ok(Cow::Borrowed(slice)),
+        _ => {
+            let copy = array.as_any().call_method1("copy", ("C",))?;
+            let copy: PyReadonlyArray<'_, T, D> = copy.extract()?;
+            Ok(Cow::Owned(copy.as_slice()?.to_vec()))
+        }
     }
+}
+
+/// `n` copies of a value; MemoryError instead of an abort when there is no room.
+fn filled<T: Copy>(value: T, n: Option<usize>) -> PyResult<Vec<T>> {
+    let mut out = Vec::new();
+    match n.map(|n| (n, out.try_reserve_exact(n))) {
+        Some((n, Ok(()))) => out.resize(n, value),
+        _ => return Err(PyMemoryError::new_err("the answer does not fit into memory")),
+    }
+    Ok(out)
 }
 
 fn wrong_type(name: &str, expected: &str, got: &Bound<'_, PyAny>) -> PyErr {
@@ -154,14 +169,14 @@ impl VectorIndex {
     ) -> PyResult<()> {
         let index = self.ready()?;
         let (slots, vectors) = (slots_of(slots)?, matrix("vectors", vectors)?);
-        let (n, rows) = (slots.len(), vectors.as_array().nrows());
+        let (n, rows) = (slots.len(), vectors.shape()[0]);
         if n != rows {
             return Err(
                 Error::Invalid(format!("{n} slots and {rows} vectors; there must be one for each")).into()
             );
         }
-        self.check_dim("vectors have", vectors.as_array().ncols())?;
-        let (slots, vectors) = (elements(&slots), elements(&vectors));
+        self.check_dim("vectors have", vectors.shape()[1])?;
+        let (slots, vectors) = (elements(&slots)?, elements(&vectors)?);
         let (slots, vectors) = (slots.as_ref(), vectors.as_ref());
         Ok(py.detach(|| index.add(slots, vectors, lsn, throttle))?)
     }
@@ -171,7 +186,7 @@ impl VectorIndex {
     fn remove(&self, py: Python<'_>, slots: &Bound<'_, PyAny>, lsn: u64, erase: bool) -> PyResult<usize> {
         let index = self.ready()?;
         let slots = slots_of(slots)?;
-        let slots = elements(&slots);
+        let slots = elements(&slots)?;
         let slots = slots.as_ref();
         Ok(py.detach(|| index.remove(slots, lsn, erase)))
     }
@@ -184,9 +199,9 @@ impl VectorIndex {
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let index = self.ready()?;
         let slots = slots_of(slots)?;
-        let slots = elements(&slots);
+        let slots = elements(&slots)?;
         let slots = slots.as_ref();
-        let mut out = vec![0.0f32; slots.len() * index.config.dim];
+        let mut out = filled(0.0f32, slots.len().checked_mul(index.config.dim))?;
         py.detach(|| index.vectors(slots, &mut out))?;
         PyArray1::from_vec(py, out).reshape([slots.len(), index.config.dim])
     }
@@ -201,7 +216,7 @@ impl VectorIndex {
         let index = self.ready()?;
         let (query, slots) = (vector("query", query)?, slots_of(slots)?);
         self.check_dim("query has", query.len())?;
-        let (query, slots) = (elements(&query), elements(&slots));
+        let (query, slots) = (elements(&query)?, elements(&slots)?);
         let (query, slots) = (query.as_ref(), slots.as_ref());
         Ok(PyArray1::from_vec(py, py.detach(|| index.scores(query, slots))?))
     }
@@ -221,7 +236,7 @@ impl VectorIndex {
         let query = vector("query", query)?;
         self.check_dim("query has", query.len())?;
         check_ef(ef)?;
-        let query = elements(&query);
+        let query = elements(&query)?;
         let query = query.as_ref();
         let found = py.detach(|| index.search(query, k, ef, filter))?;
         let (slots, scores): (Vec<u32>, Vec<f32>) = found.into_iter().unzip();
@@ -242,20 +257,17 @@ impl VectorIndex {
     ) -> PyResult<(Bound<'py, PyArray2<u32>>, Bound<'py, PyArray2<f32>>)> {
         let index = self.ready()?;
         let queries = matrix("queries", queries)?;
-        let (n, dim) = (queries.as_array().nrows(), queries.as_array().ncols());
+        let (n, dim) = (queries.shape()[0], queries.shape()[1]);
         self.check_dim("queries have", dim)?;
         check_ef(ef)?;
         if threads == Some(0) {
             return Err(Error::Invalid("threads is 0; it must be at least 1".into()).into());
         }
-        if n.checked_mul(k).is_none_or(|cells| cells > isize::MAX as usize / 8) {
-            return Err(
-                Error::Invalid(format!("{n} queries times k = {k} is more than an array holds")).into()
-            );
-        }
-        let queries = elements(&queries);
+        let queries = elements(&queries)?;
         let queries = queries.as_ref();
-        let (slots, scores) = py.detach(|| batch(index, queries, n, k, ef, filter, threads))?;
+        let mut slots = filled(NO_SLOT, n.checked_mul(k))?;
+        let mut scores = filled(f32::NAN, n.checked_mul(k))?;
+        py.detach(|| batch(index, queries, Request { k, ef, filter, threads }, &mut slots, &mut scores))?;
         let slots = PyArray1::from_vec(py, slots).reshape([n, k])?;
         Ok((slots, PyArray1::from_vec(py, scores).reshape([n, k])?))
     }
@@ -329,7 +341,9 @@ fn link_for(index: &Index, threads: usize, time: Duration) {
     let work = || while Instant::now() < end && index.link_some(16) > 0 {};
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(work);
+            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
         }
         work();
     });
@@ -339,18 +353,25 @@ fn link_for(index: &Index, threads: usize, time: Duration) {
     }
 }
 
-type Answers = (Vec<u32>, Vec<f32>);
+#[derive(Clone, Copy)]
+struct Request<'a> {
+    k: usize,
+    ef: Option<usize>,
+    filter: Option<&'a Bitmap>,
+    threads: Option<usize>,
+}
 
+/// Answer each query into its `k` places of `slots` and `scores`; places without a result are left alone.
 fn batch(
     index: &Index,
     queries: &[f32],
-    n: usize,
-    k: usize,
-    ef: Option<usize>,
-    filter: Option<&Bitmap>,
-    threads: Option<usize>,
-) -> Result<Answers, Error> {
+    request: Request,
+    slots: &mut [u32],
+    scores: &mut [f32],
+) -> Result<(), Error> {
+    let Request { k, ef, filter, threads } = request;
     let dim = index.config.dim;
+    let n = queries.len() / dim;
     for (i, query) in queries.chunks_exact(dim).enumerate() {
         index.check_query(query).map_err(|e| match e {
             Error::Invalid(what) => Error::Invalid(format!("row {i}: {what}")),
@@ -368,20 +389,25 @@ fn batch(
             }
             for i in first..(first + BATCH_STEP).min(n) {
                 let query = &queries[i * dim..][..dim];
-                found.push((i, index.search(query, k, ef, filter).unwrap_or_default()));
+                found.push((i, index.search(query, k, ef, filter).expect("checked above")));
             }
         }
     };
-    let (mut slots, mut scores) = (vec![NO_SLOT; n * k], vec![f32::NAN; n * k]);
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        // A thread that cannot be started leaves its share to the others.
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads).map_while(start).collect();
         let mine = work();
-        for (i, found) in others.into_iter().flat_map(|t| t.join().unwrap_or_default()).chain(mine) {
+        for (i, found) in others.into_iter().flat_map(joined).chain(mine) {
             for (at, (slot, score)) in found.into_iter().enumerate() {
                 slots[i * k + at] = slot;
                 scores[i * k + at] = score;
             }
         }
     });
-    Ok((slots, scores))
+    Ok(())
+}
+
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

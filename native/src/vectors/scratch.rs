@@ -4,24 +4,22 @@ use super::rows::Row;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Slots met so far, forgotten in constant time: a mark counts only while it equals the current round.
+/// Slots met so far, forgotten in constant time: 32 slots share a word with the round their marks belong to, and a
+/// word of an earlier round counts as empty. Four times smaller than a byte a slot, it stays in the cache.
 #[derive(Default)]
 pub struct Visited {
-    marks: Vec<u8>,
-    round: u8,
+    /// Round in the upper half, marks in the lower.
+    words: Vec<u64>,
+    round: u32,
 }
 
 impl Visited {
     /// Forget everything and make room for slots below `limit`.
     pub fn begin(&mut self, limit: u32) {
-        if self.marks.len() < limit as usize {
-            // Room for growth, so that a growing index does not copy at every search.
-            let room = (limit as usize).next_multiple_of(1 << 16);
-            self.marks = vec![0; room];
-            self.round = 0;
-        }
-        if self.round == u8::MAX {
-            self.marks.fill(0);
+        let words = (limit as usize).div_ceil(32);
+        if self.words.len() < words || self.round == u32::MAX {
+            // Room for growth, so that a growing index does not allocate at every search.
+            self.words = vec![0; words.next_multiple_of(1 << 11)];
             self.round = 0;
         }
         self.round += 1;
@@ -30,18 +28,17 @@ impl Visited {
     /// Mark a slot; false when it was marked before, or is beyond the limit of this round.
     #[inline(always)]
     pub fn insert(&mut self, slot: u32) -> bool {
-        match self.marks.get_mut(slot as usize) {
-            Some(mark) if *mark != self.round => {
-                *mark = self.round;
-                true
-            }
-            _ => false,
-        }
+        let Some(word) = self.words.get_mut(slot as usize / 32) else { return false };
+        let marks = if (*word >> 32) as u32 == self.round { *word as u32 } else { 0 };
+        let mark = 1 << (slot % 32);
+        *word = u64::from(self.round) << 32 | u64::from(marks | mark);
+        marks & mark == 0
     }
 
     #[inline(always)]
     pub fn contains(&self, slot: u32) -> bool {
-        self.marks.get(slot as usize).is_some_and(|mark| *mark == self.round)
+        let word = self.words.get(slot as usize / 32).copied().unwrap_or_default();
+        (word >> 32) as u32 == self.round && word >> (slot % 32) & 1 != 0
     }
 }
 
@@ -119,6 +116,7 @@ pub struct Scratch {
     pub best: Best,
     pub batch: Batch,
     pub links: Vec<u32>,
+    pub hop: Vec<u32>,
     pub tail: Vec<u32>,
     pub keys: Vec<u64>,
 }

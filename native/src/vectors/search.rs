@@ -3,17 +3,23 @@
 use super::index::Index;
 use super::rows::Row;
 use super::score::{key, score_of, slot_of, Target, UNKNOWN};
-use super::scratch::{Batch, Scratch};
+use super::scratch::{Batch, Scratch, Visited};
 use super::simd::prefetch_row;
 use super::Error;
 use crate::bitmap::Bitmap;
 use roaring::RoaringBitmap;
 use std::sync::atomic::{fence, Ordering};
 
-/// `ef` of a search that names none.
-pub const DEFAULT_EF: usize = 128;
-/// Rows a walk scores for each of its `ef`, roughly; measured on GloVe and MiniLM vectors.
-const ROWS_PER_EF: usize = 20;
+/// `ef` of a search that names none; a filter leaves fewer ways through the graph, which more breadth makes up for.
+const DEFAULT_EF: usize = 128;
+const DEFAULT_FILTERED_EF: usize = 256;
+/// Below this share of passing slots a walk looks behind the others instead of scoring them: as quick where passing
+/// slots lie anywhere, several times quicker where they lie together and the query elsewhere.
+const HOP_BELOW: f64 = 0.4;
+/// Rows that a scan scores in the time a walk takes for each of its `ef`: when everything passes, and at most.
+/// Measured on 340,000 vectors of 100 dimensions; the ratio hardly changes with the dimension.
+const ROWS_PER_EF: f64 = 32.0;
+const MOST_ROWS_PER_EF: f64 = 140.0;
 
 /// One search that goes through the graph.
 #[derive(Clone, Copy)]
@@ -27,9 +33,10 @@ struct Plan<'a, 'b> {
     passing: usize,
 }
 
-/// Rows that a walk is expected to score, as many as a scan could score in the same time.
+/// Rows that a scan scores in the time of a walk.
 fn walk_rows(ef: usize, passing: usize, live: usize) -> usize {
-    (ef * ROWS_PER_EF).saturating_mul(live.max(1)) / passing.max(1)
+    let share = passing as f64 / live.max(1) as f64;
+    (ef as f64 * (ROWS_PER_EF / share).min(MOST_ROWS_PER_EF)) as usize
 }
 
 /// One walk over one level.
@@ -42,6 +49,8 @@ pub struct Walk<'a, 'b> {
     pub limit: u32,
     /// Rows after which to give up.
     pub budget: usize,
+    /// Look behind nodes outside this set instead of scoring them.
+    pub within: Option<&'a [u64]>,
 }
 
 impl Index {
@@ -83,7 +92,7 @@ impl Index {
         let limit = self.limit();
         let live = self.live();
         let k = k.min(limit as usize);
-        let ef = ef.unwrap_or(DEFAULT_EF).max(k);
+        let ef = ef.unwrap_or(if filter.is_some() { DEFAULT_FILTERED_EF } else { DEFAULT_EF }).max(k);
         let set = filter.map(|f| f.inner.as_ref());
         let passing = set.map_or(live, |set| live.min(set.len() as usize));
         scratch.keys.clear();
@@ -116,12 +125,16 @@ impl Index {
     fn search_graph(&self, plan: &Plan, (entry, top): (u32, usize), scratch: &mut Scratch) -> bool {
         let Plan { target, k, ef, filter, limit, passing } = *plan;
         let start = self.descend(target, entry, (top, 0), limit, scratch);
-        let walk = Walk { target, level: 0, ef, limit, budget: usize::MAX };
+        let walk = Walk { target, level: 0, ef, limit, budget: passing, within: None };
         let complete = match filter {
+            None if self.counts.dead.load(Ordering::Acquire) == 0 => {
+                self.walk::<false>(&walk, start, |_| true, scratch)
+            }
             None => self.walk::<false>(&walk, start, |slot| self.states.is_live(slot), scratch),
             Some(filter) => {
                 let words = filter.words();
-                let walk = Walk { budget: passing, ..walk };
+                let few = (passing as f64) < HOP_BELOW * self.live() as f64;
+                let walk = Walk { budget: passing / 2, within: few.then_some(words), ..walk };
                 let pass = |slot: u32| has(words, slot) && self.states.is_live(slot);
                 self.walk::<false>(&walk, start, pass, scratch)
             }
@@ -134,6 +147,15 @@ impl Index {
         let unseen = tail.iter().copied().filter(|slot| !visited.contains(*slot));
         self.scan(target, unseen.filter(|slot| set.is_none_or(|set| set.contains(*slot))), best, batch);
         best.drain_sorted(keys);
+        // Some may have been removed since the walk met them.
+        let mut kept = 0;
+        for i in 0..keys.len() {
+            if kept < k && self.states.is_live(slot_of::<false>(keys[i])) {
+                keys[kept] = keys[i];
+                kept += 1;
+            }
+        }
+        keys.truncate(kept);
         keys.len() >= k.min(passing)
     }
 
@@ -173,6 +195,46 @@ impl Index {
         slot_of::<false>(nearest)
     }
 
+    /// Put the slots not met yet into the batch and their rows on the way.
+    #[inline(always)]
+    fn gather(&self, slots: impl Iterator<Item = u32>, visited: &mut Visited, batch: &mut Batch) {
+        for slot in slots {
+            if !visited.insert(slot) {
+                continue;
+            }
+            if let Some(row) = self.rows.get(slot) {
+                if batch.len() < 4 {
+                    prefetch_row(self.rows.pointer(row), self.config.dim);
+                }
+                batch.push(slot, row);
+            }
+        }
+    }
+
+    /// As `gather` for the slots of a set, looking behind neighbours outside it for more, until the batch is as long as
+    /// a list. As long as there is nothing to compare with (`lead`), the others are scored too: they lead the way.
+    fn gather_within(&self, words: &[u64], walk: &Walk, lead: bool, scratch: Around) {
+        let Around { visited, batch, links, hop } = scratch;
+        hop.clear();
+        hop.extend(links.iter().filter(|slot| !has(words, **slot)));
+        hop.iter().for_each(|slot| self.links.prefetch(*slot));
+        self.gather(links.iter().copied().filter(|slot| has(words, *slot)), visited, batch);
+        let most = if lead { usize::MAX } else { self.links.capacity(walk.level) };
+        for between in hop.iter() {
+            if batch.len() >= most {
+                break;
+            }
+            if !visited.insert(*between) {
+                continue;
+            }
+            if let (true, Some(row)) = (lead, self.rows.get(*between)) {
+                batch.push(*between, row);
+            }
+            self.links.read(*between, walk.level, walk.limit, links);
+            self.gather(links.iter().copied().filter(|slot| has(words, *slot)), visited, batch);
+        }
+    }
+
     /// Best-first search on one level. The `ef` best nodes that `pass` are left in `scratch.best`; others are walked
     /// through. False when the budget ran out first.
     pub fn walk<const BUILD: bool>(
@@ -182,7 +244,7 @@ impl Index {
         pass: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
     ) -> bool {
-        let Scratch { visited, candidates, best, batch, links, .. } = scratch;
+        let Scratch { visited, candidates, best, batch, links, hop, .. } = scratch;
         visited.begin(walk.limit);
         candidates.clear();
         best.begin(walk.ef);
@@ -201,14 +263,10 @@ impl Index {
             }
             self.links.read(slot_of::<BUILD>(next), walk.level, walk.limit, links);
             batch.clear();
-            for slot in links.iter() {
-                if visited.insert(*slot) {
-                    if let Some(row) = self.rows.get(*slot) {
-                        if batch.len() < 4 {
-                            prefetch_row(self.rows.pointer(row), self.config.dim);
-                        }
-                        batch.push(*slot, row);
-                    }
+            match walk.within {
+                None => self.gather(links.iter().copied(), visited, batch),
+                Some(words) => {
+                    self.gather_within(words, walk, !best.is_full(), Around { visited, batch, links, hop });
                 }
             }
             if let (0, Some(likely)) = (walk.level, candidates.peek()) {
@@ -237,6 +295,14 @@ impl Index {
         }
         true
     }
+}
+
+/// What gathering neighbours writes to.
+struct Around<'a> {
+    visited: &'a mut Visited,
+    batch: &'a mut Batch,
+    links: &'a mut Vec<u32>,
+    hop: &'a mut Vec<u32>,
 }
 
 /// Whether a slot is in a set given as words of bits.

@@ -59,7 +59,7 @@ impl Index {
         let waiting: HashSet<u32> = tail.iter().copied().collect();
         problems.check(waiting.len() == tail.len(), || "the tail names a slot twice".into());
         let mut seen = Seen::default();
-        for slot in 0..self.limit() {
+        for slot in self.states.with(0, self.limit()) {
             self.check_slot(slot, waiting.contains(&slot), &mut seen, &mut problems);
         }
         self.check_counts(&seen, &mut problems);

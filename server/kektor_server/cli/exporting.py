@@ -46,13 +46,14 @@ def export(
 def _report(file: str, footer: dict[str, object], as_json: bool) -> int:
     if footer.get("type") != "end":
         raise Fault(f"the export to {file} was cut short", "unavailable")
-    summary = {"file": file, **{name: footer[name] for name in ("indexes", "nodes", "edges")}}
+    counts = {name: footer[name] for name in ("indexes", "nodes", "edges")}
+    said = f"{file}: {', '.join(f'{name} {count}' for name, count in counts.items())}"
     if file == "-":
-        say(json.dumps(summary) if as_json else f"{summary['nodes']} nodes, {summary['edges']} edges", sys.stderr)
+        say(json.dumps({"file": file, **counts}) if as_json else said, sys.stderr)
     elif as_json:
-        print_json(summary)
+        print_json({"file": file, **counts})
     else:
-        say(f"{summary['nodes']} nodes and {summary['edges']} edges of {summary['indexes']} indexes are in {file}")
+        say(said)
     return OK
 
 

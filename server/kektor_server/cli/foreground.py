@@ -51,7 +51,7 @@ def serve_demo(flags: Flags, *, as_json: bool) -> int:
         with _as_faults(), _until_stopped():
             settings = _settings({**flags, "data": folder})
             with _listening(settings) as listener, take_over(folder), owned(settings) as owner:
-                guide = Guide(owner.database, as_json=as_json)
+                guide = Guide(owner.database, folder, as_json=as_json)
                 serve_owned(owner, settings, tcp=listener, starting=guide.why_not_ready, started=guide.begin)
                 guide.end()
     finally:

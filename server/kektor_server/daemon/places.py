@@ -32,7 +32,7 @@ class Places(NamedTuple):
 def find_places(data: str) -> Places:
     """Where the daemon of a data directory is met; makes the runtime folder when it is not there."""
     real = os.path.realpath(data)
-    base = os.path.join(runtime_folder(), hashlib.sha256(os.fsencode(real)).hexdigest()[:24])
+    base = os.path.join(runtime_folder(), hashlib.sha256(os.fsencode(real)).hexdigest()[:20])
     places = Places(real, f"{base}.sock", f"{base}.lock", f"{base}.log")
     if len(os.fsencode(f"{places.socket}.new")) > _LONGEST_SOCKET:
         raise UnsafeFolder(
@@ -42,9 +42,10 @@ def find_places(data: str) -> Places:
 
 
 def runtime_folder() -> str:
-    """`$XDG_RUNTIME_DIR/kektor`, else `/run/user/<uid>/kektor`, else `kektor-<uid>` in the temporary folder.
+    """`$XDG_RUNTIME_DIR/kektor`, else `/run/user/<uid>/kektor`, else `/tmp/kektor-<uid>`.
 
-    The second is what a session would have said: a job without a session then meets the daemon of one.
+    MCP clients start servers without most of the environment: the second is what it would have said in a session, and
+    the third does not ask it, so that an agent and a shell meet in the same folder.
     Raises UnsafeFolder when it is not a real folder that belongs to this user and nobody else may enter.
     """
     uid = os.getuid()
@@ -52,7 +53,7 @@ def runtime_folder() -> str:
     if os.path.isabs(session) and os.access(session, os.W_OK | os.X_OK):
         folder = os.path.join(session, "kektor")
     else:
-        folder = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"kektor-{uid}")
+        folder = f"/tmp/kektor-{uid}"
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:

@@ -37,9 +37,10 @@ def serve_owned(
     """
     app = DaemonApp(create_app(owner.database, settings), owner.database, body_bytes=settings.body_bytes)
     app.starting = starting
+    warming = threading.Thread(target=_warm, args=(owner.database, settings), name="warm")
 
     def ready(addresses: list[str]) -> None:
-        threading.Thread(target=_warm, args=(owner.database, settings), name="warm", daemon=True).start()
+        warming.start()
         if started is not None:
             started(app, next((address for address in addresses if address.startswith("http")), ""))
 
@@ -51,6 +52,8 @@ def serve_owned(
         server.run(sockets=[owner.listener.socket] if tcp is None else [owner.listener.socket, tcp])
     finally:
         app.close()
+        if warming.ident is not None:
+            warming.join()  # a process that ends while a model loads in native code aborts
 
 
 def _warm(database: kektor.Database, settings: Settings) -> None:

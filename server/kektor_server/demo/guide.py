@@ -24,8 +24,9 @@ class Guide:
 
     why_not_ready = "the demo memory is being filled; it takes a second"
 
-    def __init__(self, database: kektor.Database, *, as_json: bool) -> None:
+    def __init__(self, database: kektor.Database, folder: str, *, as_json: bool) -> None:
         self._database = database
+        self._folder = folder
         self._as_json = as_json
         self._failed: KektorError | None = None
         self._thread: threading.Thread | None = None
@@ -44,7 +45,7 @@ class Guide:
 
     def _run(self, app: DaemonApp, url: str) -> None:
         if not self._as_json:
-            say(f"Kektor is up at {url} with a demo memory in {self._database.engine.folder} (gone when it stops).\n")
+            say(f"Kektor is up at {url} with a demo memory in {self._folder} (gone when it stops).\n")
         try:
             fill(self._database)
             app.starting = None
@@ -55,9 +56,9 @@ class Guide:
                 os.kill(os.getpid(), signal.SIGTERM)
 
     def _show(self, url: str, recall: dict[str, Any]) -> None:
-        folder = str(self._database.engine.folder)
         if self._as_json:
-            print_json({"url": url, "data": folder, "question": QUESTION, "recall": recall, "examples": examples(url)})
+            asked = {"question": QUESTION, "recall": recall, "examples": examples(url)}
+            print_json({"url": url, "data": self._folder, **asked})
             return
         say(f"One real recall, asked over HTTP: {QUESTION}")
         for hit in recall["hits"][:1]:
@@ -68,7 +69,7 @@ class Guide:
         for title, text in examples(url).items():
             say(f"\n{title}\n" + "\n".join(f"  {line}" for line in text.splitlines()))
         say("\nThat agent's own memory will be in its default directory; to show it this one while it is there, add")
-        say(f'  "--data", "{folder}"')
+        say(f'  "--data", "{self._folder}"')
         say("Ctrl-C stops it.")
 
 

@@ -75,8 +75,7 @@ def _retract(call: ToolCall) -> ToolResult:
 
 
 def _forget(call: ToolCall) -> ToolResult:
-    # A preview writes nothing, and must be free to answer anew.
-    fields = call.fields() if call.arguments.get("dry_run") else call.fields(idempotency_key=call.key)
+    fields = call.fields(idempotency_key=call.key)
     confirmed = fields.pop("confirm", False)
     if not isinstance(confirmed, bool):
         raise Invalid(f"confirm must be true or false, not {confirmed!r}", field="confirm")
@@ -161,8 +160,8 @@ REMEMBER = Tool(
     name="remember",
     title="Remember",
     about="Save one fact, preference, decision or event that will matter later, as a self-contained sentence with "
-    "names and absolute dates. Use it when the user tells you something lasting. If it replaces something known, recall that "
-    "and use correct. Never save secrets.",
+    "names and absolute dates. Use it when the user tells you something lasting. If it replaces something known, "
+    "recall that and use correct. Never save secrets.",
     arguments={
         "text": text("The statement: one sentence that is understood without this conversation."),
         "tags": array(text(), "A few words to file it under."),
@@ -341,10 +340,14 @@ FORGET = Tool(
 CONFIRM = Tool(
     name="confirm",
     title="Confirm a memory",
-    about="Say that a memory was just seen to hold still, so that it stays fresh. Use it when the user or a tool "
-    "bears out an older memory. Reading alone never confirms.",
-    arguments={"id": text("The memory that holds."), "evidence": text("The id of the source that shows it."), **_INDEX},
-    required=("id",),
+    about="Say that an older memory was seen to hold still, so that it stays fresh. Use it when something said since "
+    "bears it out: name that source. Reading alone never confirms.",
+    arguments={
+        "id": text("The memory that holds."),
+        "evidence": text("The id of the source, said since, that shows it."),
+        **_INDEX,
+    },
+    required=("id", "evidence"),
     output=_RECEIPT,
     run=_confirm,
 )

@@ -31,9 +31,10 @@ class Intake:
         self.buffered_bytes = buffered_bytes
         self.held = 0
 
-    async def read(self, receive: Receive, headers: Headers) -> bytes:
-        """The whole body. Its size counts as held until `release`, which the caller owes for what it got.
+    async def read(self, receive: Receive, headers: Headers) -> list[bytes]:
+        """The whole body, in the parts in which it came: joining a large one is no work for the event loop.
 
+        Its size counts as held until `release`, which the caller owes for what it got.
         Raises TooLarge while it is still arriving, whether or not its length was declared, Unavailable when the
         server holds too much already, and ClientGone.
         """
@@ -56,13 +57,13 @@ class Intake:
                     raise Unavailable("too many large requests at once; come back in a second")
                 parts.append(part)
                 if not message.get("more_body", False):
-                    return parts[0] if len(parts) == 1 else b"".join(parts)
+                    return parts
         except BaseException:
             self.held -= size
             raise
 
-    def release(self, body: bytes) -> None:
-        self.held -= len(body)
+    def release(self, parts: list[bytes]) -> None:
+        self.held -= sum(map(len, parts))
 
     def _too_large(self) -> TooLarge:
         return TooLarge(

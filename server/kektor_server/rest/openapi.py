@@ -70,6 +70,8 @@ def _operation(route: Route, schemas: _Schemas, authenticated: bool) -> dict[str
     }
     if rest.strip():
         operation["description"] = rest.strip()
+    if route.public and authenticated:
+        operation["security"] = []
     if route.body is not None:
         schema = schemas.of(route.body.kind)
         operation["requestBody"] = {
@@ -130,7 +132,7 @@ def _responses(route: Route, schemas: _Schemas, authenticated: bool) -> dict[str
 def _errors(route: Route, authenticated: bool) -> Mapping[int, list[str]]:
     """By status, the codes that this route may answer with."""
     codes = ["invalid", "forbidden", "unavailable", "internal", "corrupt", *route.errors]
-    if authenticated:
+    if authenticated and not route.public:
         codes.append("unauthenticated")
     if route.body is not None:
         codes.append("too_large")

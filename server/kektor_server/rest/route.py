@@ -92,8 +92,10 @@ class Route:
         creates: Callable[[Any], bool] | bool,
         formats: tuple[str, ...],
         keyed: bool,
+        public: bool,
     ) -> None:
         self.method, self.path, self.run, self.tag, self.lane = method, path, run, tag, lane
+        self.public = public
         self.errors, self.creates, self.formats = errors, creates, formats
         self.name = run.__name__
         self.about = inspect.getdoc(run) or ""
@@ -108,9 +110,10 @@ class Route:
         self._takes_query = "query" in hints
 
     def reply(
-        self, service: Service, principal: Principal, headers: Headers, path: list[str], query: Any, body: bytes
+        self, service: Service, principal: Principal, headers: Headers, path: list[str], query: Any, parts: list[bytes]
     ) -> Reply:
         """Decode, call the one operation, encode."""
+        body = b"".join(parts)
         key = _idempotency_key(headers) if self.keyed else None
         values: list[Any] = [*path]
         if self._takes_query:
@@ -171,8 +174,10 @@ class Routes:
         creates: Callable[[Any], bool] | bool = False,
         formats: tuple[str, ...] = (JSON,),
         keyed: bool = False,
+        public: bool = False,
     ) -> Callable[[F], F]:
-        """`creates` says when the answer is 201; `keyed` that the function itself uses `call.idempotency_key`."""
+        """`creates` says when the answer is 201; `keyed` that the function itself uses `call.idempotency_key`;
+        `public` that it answers callers who cannot be told, too."""
 
         def declare(run: F) -> F:
             self._routes.append(
@@ -186,6 +191,7 @@ class Routes:
                     creates=creates,
                     formats=formats,
                     keyed=keyed,
+                    public=public,
                 )
             )
             return run

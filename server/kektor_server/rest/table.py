@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from kektor_server.rest.errors import MethodNotAllowed
+from kektor_server.rest.principal import NOBODY
 from kektor_server.rest.query import unquote
 from kektor_server.rest.route import Lane, Reply, Route
 from kektor_server.rest.service import Service
@@ -51,16 +52,16 @@ class RouteTable(BaseRoute):
         route, raw_values = scope["kektor.route"]
         headers = scope["kektor.headers"]
         service = self._service
-        principal = service.authenticate(headers)
+        principal = NOBODY if route.public else service.authenticate(headers)
         path = [unquote(raw, field=name) for name, raw in zip(route.placeholders, raw_values, strict=True)]
         query = route.query.read(scope["query_string"])
-        body = await service.intake.read(receive, headers)
+        parts = await service.intake.read(receive, headers)
         try:
-            work = partial(route.reply, service, principal, headers, path, query, body)
+            work = partial(route.reply, service, principal, headers, path, query, parts)
             lane = self._lanes.get(route.lane)
             reply = work() if lane is None else await lane.run(work)
         finally:
-            service.intake.release(body)
+            service.intake.release(parts)
         await _send(send, reply)
 
     def _add(self, route: Route) -> None:

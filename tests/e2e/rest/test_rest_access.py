@@ -90,7 +90,7 @@ def guarded() -> Iterator[LiveServer]:
         kind, _, user = headers.get(b"authorization", b"").decode().partition(" ")
         if kind != "Bearer" or not user:
             raise Unauthenticated("a bearer token is needed")
-        rights = {"reader": {"read"}, "writer": {"read", "write"}}.get(user, {"read", "write", "admin"})
+        rights = {"reader": {"read"}, "root": {"read", "write", "admin"}}.get(user, {"read", "write"})
         rule = ScopeRule() if user in ("reader", "root") else ScopeRule(user=user)
         return Principal(Actor(ActorKind.AGENT, user, "rest"), frozenset(rights), (Grant("default", rule),))
 
@@ -129,3 +129,12 @@ def test_the_statistics_of_an_index_are_not_for_one_user(guarded: LiveServer) ->
     url = "/v1/indexes/default/stats"
     guarded.error(guarded.http.get(url, headers={"authorization": "Bearer alice"}), 403, "forbidden", "index")
     guarded.ok(guarded.http.get(url, headers={"authorization": "Bearer root"}))
+
+
+def test_only_an_admin_names_an_embedder_that_reads_files_or_calls_out(guarded: LiveServer) -> None:
+    alice, root = ({"authorization": f"Bearer {name}"} for name in ("alice", "root"))
+    for spec in ("onnx:/etc/hostname", "openai:text-embedding-3-small", "hub:org/name@" + "0" * 40):
+        body = {"name": "default", "embedder": spec}
+        guarded.error(guarded.http.post("/v1/indexes", json=body, headers=alice), 403, "forbidden", "embedder")
+    missing = {"name": "default", "embedder": "onnx:/nowhere/model.onnx"}
+    assert guarded.http.post("/v1/indexes", json=missing, headers=root).status_code != 403

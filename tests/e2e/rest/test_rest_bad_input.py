@@ -5,9 +5,7 @@ what is stored, so that "nothing was stored" means something.
 """
 
 from collections.abc import Iterator
-from contextlib import closing
 from copy import deepcopy
-from http.client import HTTPConnection
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -210,7 +208,13 @@ BAD = [
     Bad("forget", {"ids": ["nobody"]}, "id", 404, "not_found"),
     Bad("forget", {"ids": ["{memory}", "nobody"]}, "id", 404, "not_found"),
     Bad("link", edge(dst="nobody"), "dst", 404, "not_found"),
-    Bad("link", {"edges": [{"src": "x", "rel": "r", "dst": "y"}, {"src": "no", "rel": "r", "dst": "y"}]}, "src", 404, "not_found"),
+    Bad(
+        "link",
+        {"edges": [{"src": "x", "rel": "r", "dst": "y"}, {"src": "no", "rel": "r", "dst": "y"}]},
+        "src",
+        404,
+        "not_found",
+    ),
     Bad("unlink", {"rel": "never"}, "rel", 404, "not_found"),
     Bad("traverse", {"root": "nobody"}, "id", 404, "not_found"),
     Bad("remember", {"index": "no spaces"}, "index"),
@@ -222,7 +226,9 @@ BAD = [
     Bad("upsert", node(vector=[]), "nodes[0].vector"),
     Bad("upsert", node(vector=[0, 0, 0]), "nodes[0].vector"),
     Bad("upsert", node(vector=[1e300, 0, 0]), "nodes[0].vector"),
-    Bad("upsert", {"nodes": [{"id": "a", "vector": [1, 2, 3]}, {"id": "b", "vector": [1, 2, 3, 4]}]}, "nodes[1].vector"),
+    Bad(
+        "upsert", {"nodes": [{"id": "a", "vector": [1, 2, 3]}, {"id": "b", "vector": [1, 2, 3, 4]}]}, "nodes[1].vector"
+    ),
     Bad("patch", {"vector": [1]}, "vector"),
     Bad("patch", {"vector": [0, 0, 0]}, "vector"),
     Bad("search", {"vector": [1, 0]}, "vector"),
@@ -338,7 +344,9 @@ def fill(live: LiveServer) -> None:
     live.ok(live.http.post("/v1/indexes/v/edges", json={"edges": [{"src": "y", "rel": "old", "dst": "x"}]}), 201)
 
 
-def send(live: LiveServer, good: Good, body: dict[str, Any], *, path: str | None = None, params: str = "") -> httpx.Response:
+def send(
+    live: LiveServer, good: Good, body: dict[str, Any], *, path: str | None = None, params: str = ""
+) -> httpx.Response:
     names = {"{memory}": "m1", "{source}": source_of(live)}
     path = (path or good.path).replace("{memory}", "m1")
     takes_body = good.method in ("POST", "PATCH") or path.endswith("/edges")
@@ -472,7 +480,9 @@ def test_headers_that_declare_something_else_are_invalid(filled: LiveServer, hea
     assert filled.stored() == before
 
 
-@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", 'application/json;charset="UTF-8"', "Application/JSON"])
+@pytest.mark.parametrize(
+    "kind", ["application/json; charset=utf-8", 'application/json;charset="UTF-8"', "Application/JSON"]
+)
 def test_json_may_be_declared_in_any_of_its_spellings(live: LiveServer, kind: str) -> None:
     answer = live.http.post("/v1/memories", content='{"text": "café"}'.encode(), headers={"content-type": kind})
     live.ok(answer, 201)
@@ -496,27 +506,18 @@ def test_json_may_be_declared_in_any_of_its_spellings(live: LiveServer, kind: st
     ],
 )
 def test_a_path_that_can_name_nothing_is_invalid(filled: LiveServer, path: str) -> None:
-    answer = raw_get(filled, path)
+    answer = filled.raw("GET", path)
     assert filled.error(answer, 400, "invalid", answer.json()["error"]["field"])["field"] in ("id", "index")
 
 
 @pytest.mark.parametrize("path", ["/v1/memories/", "/v1/memories//history", "//v1/memories", "/v1", "/v1/../healthz"])
 def test_a_path_of_no_route_is_not_found(filled: LiveServer, path: str) -> None:
-    filled.error(raw_get(filled, path), 404, "not_found")
+    filled.error(filled.raw("GET", path), 404, "not_found")
 
 
 def test_an_encoded_path_is_decoded_once(live: LiveServer) -> None:
     for node_id in ("100%", "a%2Fb", "käse", "a+b", "query"):
         live.ok(live.http.post("/v1/memories", json={"id": node_id, "text": f"called {node_id}"}), 201)
     for encoded, node_id in (("100%25", "100%"), ("a%252Fb", "a%2Fb"), ("k%C3%A4se", "käse"), ("a+b", "a+b")):
-        assert live.ok(raw_get(live, f"/v1/memories/{encoded}"))["id"] == node_id
-    live.error(raw_get(live, "/v1/memories/a%2Fb"), 400, "invalid", "id")
-
-
-def raw_get(live: LiveServer, path: str) -> httpx.Response:
-    """GET exactly this path: httpx tidies paths before it sends them."""
-    with closing(HTTPConnection("127.0.0.1", live.port, timeout=30)) as connection:
-        connection.putrequest("GET", path)
-        connection.endheaders()
-        answer = connection.getresponse()
-        return httpx.Response(answer.status, headers=answer.getheaders(), content=answer.read())
+        assert live.ok(live.raw("GET", f"/v1/memories/{encoded}"))["id"] == node_id
+    live.error(live.raw("GET", "/v1/memories/a%2Fb"), 400, "invalid", "id")

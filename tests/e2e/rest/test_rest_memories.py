@@ -4,10 +4,11 @@ import pytest
 
 from tests.support.rest import LiveServer
 
-MEMORY_FIELDS = set(
-    "id lineage version index kind text metadata tags layer pinned scope session status trust validity occurred_at "
-    "recorded_at retired_at freshness claim supersedes superseded_by evidence actor access".split()
-)
+MEMORY_FIELDS = {
+    *("id", "lineage", "version", "index", "kind", "text", "metadata", "tags", "layer", "pinned", "scope", "session"),
+    *("status", "trust", "validity", "occurred_at", "recorded_at", "retired_at", "freshness", "claim", "supersedes"),
+    *("superseded_by", "evidence", "actor", "access"),
+}
 
 
 def remember(live: LiveServer, text: str, **fields: object) -> str:
@@ -185,7 +186,9 @@ def test_evidence_leads_to_the_sentence_it_rests_on(live: LiveServer) -> None:
     assert confirmed == spans["items"]
 
 
-@pytest.mark.parametrize(("params", "status"), [({}, None), ({"mode": "erase"}, None), ({"mode": "archive"}, "archived")])
+@pytest.mark.parametrize(
+    ("params", "status"), [({}, None), ({"mode": "erase"}, None), ({"mode": "archive"}, "archived")]
+)
 def test_deleting_erases_unless_told_to_archive(live: LiveServer, params: dict[str, str], status: str | None) -> None:
     memory_id = remember(live, "Frank was born in 1970")
     kept = remember(live, "Grace was born in 1971")
@@ -217,9 +220,10 @@ def test_recall_answers_with_context_and_says_when_it_cannot(live: LiveServer) -
     remember(live, "The kettle is in the kitchen", scope={"user": "bob"})
     asked = {"query": "who owns the Henderson account?", "k": 3}
     found = live.ok(live.http.post("/v1/recall", json=asked))
-    assert found.keys() == set(
-        "status hits context tokens dropped nearest_keys near_misses premise history_used trace_id trace".split()
-    )
+    assert found.keys() == {
+        *("status", "hits", "context", "tokens", "dropped", "nearest_keys", "near_misses", "premise"),
+        *("history_used", "trace_id", "trace"),
+    }
     assert found["hits"][0]["memory"]["text"] == "Dana owns the Henderson account"
     assert "Dana owns the Henderson account" in found["context"]
     assert 0 < found["tokens"] <= 2000

@@ -7,9 +7,10 @@ import pytest
 
 from tests.support.rest import LiveServer
 
-INDEX_FIELDS = set(
-    "name dim metric precision m ef_construction embedder fingerprint text policy layers created_at".split()
-)
+INDEX_FIELDS = {
+    *("name", "dim", "metric", "precision", "m", "ef_construction", "embedder", "fingerprint", "text", "policy"),
+    *("layers", "created_at"),
+}
 
 
 def test_an_index_is_made_listed_configured_and_dropped(live: LiveServer) -> None:

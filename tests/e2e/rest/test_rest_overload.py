@@ -41,6 +41,7 @@ def holding(live: LiveServer, monkeypatch: pytest.MonkeyPatch, operation: str) -
 
 def test_when_every_place_is_taken_a_call_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     with live_server(read_threads=1, write_threads=1, queue=1) as live, ThreadPoolExecutor(4) as pool:
+
         def recall() -> httpx.Response:
             return httpx.post(f"{live.url}/v1/recall", json={"query": "x"}, timeout=30)
 

@@ -197,8 +197,8 @@ def test_a_head_beyond_its_limit_is_refused(small: LiveServer, head: bytes) -> N
 
 def test_a_head_within_its_limit_is_taken_however_large_the_body(small: LiveServer) -> None:
     body = b'{"text": "%s"}' % (b"x" * 40 * KIB)
-    head = b"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Long: %s\r\nContent-Length: %d\r\n\r\n"
-    answer = exchange(small, head % (b"x" * 7 * KIB, len(body)) + body)
+    head = b"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    answer = exchange(small, head, b"X-Long: %s\r\nContent-Length: %d\r\n\r\n" % (b"x" * 7 * KIB, len(body)) + body)
     assert answer is not None
     assert answer.status_code in (200, 201)
 

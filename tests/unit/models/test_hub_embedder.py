@@ -62,9 +62,7 @@ def test_a_model_is_fetched_once_and_then_works_without_the_network(published: P
     np.testing.assert_array_equal(OnnxFileEmbedder(published).embed(["dana owns the account"]), first)
 
 
-def test_nothing_is_printed_while_fetching(
-    published: Path, cache: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_printed_while_fetching(published: Path, cache: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with serving(hub(published)) as server:
         HubEmbedder(MODEL, endpoint=server.url, cache_dir=cache).warm()
     assert capfd.readouterr() == ("", "")
@@ -88,9 +86,7 @@ def test_a_pinned_digest_is_held(published: Path, cache: Path) -> None:
 def test_a_hub_that_cannot_be_reached_is_said_with_a_way_out(published: Path, cache: Path) -> None:
     with serving(hub(published)) as server:
         url = server.url
-    with pytest.raises(
-        Unavailable, match=r"not in the local cache and could not be fetched .* embedder='onnx:PATH'"
-    ):
+    with pytest.raises(Unavailable, match=r"not in the local cache and could not be fetched .* embedder='onnx:PATH'"):
         HubEmbedder(MODEL, endpoint=url, cache_dir=cache).embed(["a"])
 
 

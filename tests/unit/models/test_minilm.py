@@ -178,9 +178,7 @@ def test_progress_can_stop_the_work(minilm: MiniLMEmbedder) -> None:
     assert minilm.embed(["after that it works"]).shape == (1, 384)
 
 
-def test_the_same_text_twice_in_a_call_runs_once(
-    minilm: MiniLMEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_text_twice_in_a_call_runs_once(minilm: MiniLMEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
     encoder = minilm._encoder.get()
     encode = encoder.encode
@@ -229,9 +227,7 @@ def test_many_threads_at_first_use_load_the_model_once(monkeypatch: pytest.Monke
 def test_a_failed_load_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = MiniLMEmbedder()
     with monkeypatch.context() as patch:
-        patch.setattr(
-            onnx_embedder_module, "OnnxEncoder", lambda *_, **__: (_ for _ in ()).throw(Corrupt("no"))
-        )
+        patch.setattr(onnx_embedder_module, "OnnxEncoder", lambda *_, **__: (_ for _ in ()).throw(Corrupt("no")))
         with pytest.raises(Corrupt):
             embedder.warm()
         assert not embedder.loaded

@@ -171,9 +171,7 @@ def test_prefixes_stand_before_the_texts(tmp_path: Path) -> None:
     prefixed = OnnxFileEmbedder(path, document_prefix="passage: ", query_prefix="query: ")
     plain = OnnxFileEmbedder(path)
     np.testing.assert_allclose(prefixed.embed(["dana"]), plain.embed(["passage: dana"]), atol=1e-6)
-    np.testing.assert_allclose(
-        prefixed.embed(["dana"], kind="query"), plain.embed(["query: dana"]), atol=1e-6
-    )
+    np.testing.assert_allclose(prefixed.embed(["dana"], kind="query"), plain.embed(["query: dana"]), atol=1e-6)
 
 
 def test_paths_with_any_character_can_be_named(tmp_path: Path) -> None:

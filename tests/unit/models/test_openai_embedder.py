@@ -31,9 +31,7 @@ def embeddings(request: Request, dim: int = 8) -> Reply:
         {"object": "embedding", "index": index, "embedding": vector_of(text, dim)}
         for index, text in enumerate(request.body["input"])
     ]
-    return Reply(
-        body={"object": "list", "data": data, "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}}
-    )
+    return Reply(body={"object": "list", "data": data, "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}})
 
 
 def embedder(url: str, **options: object) -> OpenAIEmbedder:

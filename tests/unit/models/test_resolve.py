@@ -92,9 +92,7 @@ def test_half_an_embedder_is_refused_with_what_it_lacks() -> None:
 
 
 def test_options_in_the_text_are_read_as_their_types() -> None:
-    got = resolve(
-        "openai:nomic-embed-text?base_url=http://localhost:11434/v1&dim=768&timeout=2.5", api_key="k"
-    )
+    got = resolve("openai:nomic-embed-text?base_url=http://localhost:11434/v1&dim=768&timeout=2.5", api_key="k")
     assert isinstance(got, OpenAIEmbedder)
     assert got.dim == 768
     assert got.name == "openai:nomic-embed-text?base_url=http://localhost:11434/v1&dim=768&timeout=2.5"
@@ -149,9 +147,7 @@ def test_a_missing_extra_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, spec: str, package: str, extra: str
 ) -> None:
     find_spec = importlib.util.find_spec
-    monkeypatch.setattr(
-        "kektor.models.extras.find_spec", lambda name: None if name == package else find_spec(name)
-    )
+    monkeypatch.setattr("kektor.models.extras.find_spec", lambda name: None if name == package else find_spec(name))
     with pytest.raises(Unavailable, match=rf"pip install 'kektor\[{extra}\]'"):
         resolve(spec)
 

@@ -26,9 +26,7 @@ def write_model(
     nodes = [_node("Gather", ["table", inputs[0]], "token_states")]
     output, shape = "token_states", ["batch", "sequence", dim]
     if pooled:
-        nodes.append(
-            _node("ReduceMean", ["token_states"], "sentence", _ints("axes", [1]), _int("keepdims", 0))
-        )
+        nodes.append(_node("ReduceMean", ["token_states"], "sentence", _ints("axes", [1]), _int("keepdims", 0)))
         output, shape = "sentence", ["batch", dim]
     tensor = _field(1, VOCABULARY_SIZE) + _field(1, dim) + _field(2, FLOAT) + _text(8, "table")
     tensor += _bytes(9, np.ascontiguousarray(table, dtype="<f4").tobytes())

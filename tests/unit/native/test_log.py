@@ -326,9 +326,7 @@ def test_a_failed_write_is_final_and_nothing_unacknowledged_is_kept(tmp_path: Pa
 def test_a_segment_that_cannot_be_reserved_is_not_begun(tmp_path: Path) -> None:
     script = FAILING.replace("64 << 10, resource.RLIM_INFINITY))", "0, 0))").split("errors =")[0]
     script = script.replace("log = Log", "make = lambda: Log") + "\nmake()"
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=60)
     assert f"[Errno {errno.EFBIG}]" in done.stderr
     assert segment_files(tmp_path) == []
 
@@ -365,9 +363,7 @@ def test_an_acknowledged_frame_survives_kill_9(tmp_path: Path) -> None:
         for _ in range(50 + turn * 37 % 200):
             acknowledged.add(int(process.stdout.readline()))
         process.send_signal(signal.SIGKILL)
-        acknowledged.update(
-            int(line) for line in process.stdout.read().splitlines(keepends=True) if line[-1:] == b"\n"
-        )
+        acknowledged.update(int(line) for line in process.stdout.read().splitlines(keepends=True) if line[-1:] == b"\n")
         process.wait()
         process.stdout.close()
         scan = scan_log(str(tmp_path))

@@ -151,10 +151,7 @@ def test_contains_finds_what_is_in_a_text_as_it_is_written() -> None:
     ],
 )  # fmt: skip
 def test_like_knows_percent_and_nothing_else(pattern: str, text: str, value: bool) -> None:
-    assert (
-        matches(parse_filter({"like": ["metadata.x", pattern]}), lookup_in({"metadata": {"x": text}}))
-        is value
-    )  # type: ignore[arg-type]
+    assert matches(parse_filter({"like": ["metadata.x", pattern]}), lookup_in({"metadata": {"x": text}})) is value  # type: ignore[arg-type]
 
 
 def test_like_takes_time_that_grows_with_the_text_and_not_with_a_power_of_it() -> None:
@@ -173,9 +170,7 @@ def test_like_takes_time_that_grows_with_the_text_and_not_with_a_power_of_it() -
         (">=", False, True, True, True),
     ],
 )
-def test_a_date_is_compared_as_its_whole_extent(
-    op: str, before: bool, first: bool, last: bool, after: bool
-) -> None:
+def test_a_date_is_compared_as_its_whole_extent(op: str, before: bool, first: bool, last: bool, after: bool) -> None:
     year = parse_time("2024", field="at")
     for instant, value in (
         (year.start - 1, before),
@@ -244,8 +239,7 @@ def test_a_canonical_key_forgets_only_how_a_filter_was_written() -> None:
 
 def test_the_json_form_is_plain_json() -> None:
     expression = parse_filter(
-        "tags = 'crm' AND (NOT stage IN ('a', null) OR recorded_at >= '2026-01') "
-        "AND EXISTS(metadata.'odd key')"
+        "tags = 'crm' AND (NOT stage IN ('a', null) OR recorded_at >= '2026-01') AND EXISTS(metadata.'odd key')"
     )
     assert expression is not None
     assert to_json(expression) == {

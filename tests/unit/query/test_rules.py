@@ -118,9 +118,7 @@ def test_null_asks_a_memory_field_whether_it_has_a_value() -> None:
 def test_scopes_are_compared_in_the_form_they_are_stored_in() -> None:
     decomposed = unicodedata.normalize("NFD", "José")
     assert parse_filter(f"scope.user = '{decomposed}'") == Compare("=", Field(("scope", "user")), "José")
-    assert parse_filter(f"metadata.user = '{decomposed}'") == Compare(
-        "=", Field(("metadata", "user")), decomposed
-    )
+    assert parse_filter(f"metadata.user = '{decomposed}'") == Compare("=", Field(("metadata", "user")), decomposed)
 
 
 def test_a_bare_name_is_metadata_and_must_be_stored_somewhere() -> None:

@@ -10,13 +10,13 @@ __all__ = ["routes"]
 routes = Routes("server")
 
 
-@routes.get("/healthz", lane=Lane.LOOP)
+@routes.get("/healthz", lane=Lane.LOOP, public=True)
 def healthz(_: Call) -> Alive:
     """Whether the process answers at all."""
     return Alive()
 
 
-@routes.get("/readyz", lane=Lane.LOOP)
+@routes.get("/readyz", lane=Lane.LOOP, public=True)
 def readyz(call: Call) -> Ready:
     """Whether reads and writes work.
 
