@@ -6,6 +6,7 @@ see a write up to one sync early; receipts and events leave only after it.
 """
 
 import threading
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -158,30 +159,36 @@ class LocalEngine:
             nodes = [space.node(slot) for slot in slots]
             return [node for node in nodes if node.scope == scope]
 
-    def neighbours(self, view: View, keys: Sequence[NodeKey]) -> list[tuple[NodeKey | None, NodeKey | None]]:
+    def neighbours(self, view: View, keys: Sequence[NodeKey], *, reach: int) -> list[tuple[tuple[NodeKey, ...], ...]]:
         with self._reading():
             space, visible = self._seen(view)
             sources = space.columns.having("kind", Kind.SOURCE.value) & visible.slots
-            sessions: dict[tuple[str, Scope], BitMap] = {}
-            return [self._around(space, space.names.slot(key), key.scope, sources, sessions) for key in keys]
+            sessions: dict[tuple[str, Scope], list[int]] = {}
+            return [self._around(space, key, sources, sessions, reach) for key in keys]
 
     def _around(
         self,
         space: IndexSpace,
-        slot: int | None,
-        scope: Scope,
+        key: NodeKey,
         sources: BitMap,
-        sessions: dict[tuple[str, Scope], BitMap],
-    ) -> tuple[NodeKey | None, NodeKey | None]:
+        sessions: dict[tuple[str, Scope], list[int]],
+        reach: int,
+    ) -> tuple[tuple[NodeKey, ...], ...]:
+        slot = space.names.slot(key)
         if slot is None or slot not in sources or not (session := space.names.session(slot)):
-            return None, None
-        if (session, scope) not in sessions:
-            sessions[session, scope] = space.columns.in_session(session, scope) & sources
-        order = sessions[session, scope]
-        at = order.rank(slot) - 1
-        around = (order[at - 1] if at > 0 else None, order[at + 1] if at + 1 < len(order) else None)
-        before, after = (None if other is None else space.names.key(other) for other in around)
-        return before, after
+            return ()
+        if (session, key.scope) not in sessions:
+            sessions[session, key.scope] = list(space.columns.in_session(session, key.scope) & sources)
+        order = sessions[session, key.scope]
+        at = bisect_left(order, slot)
+        return tuple(
+            tuple(
+                found
+                for other in (at - distance, at + distance)
+                if 0 <= other < len(order) and (found := space.names.key(order[other])) is not None
+            )
+            for distance in range(1, reach + 1)
+        )
 
     # Searching
 

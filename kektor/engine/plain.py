@@ -106,15 +106,22 @@ class PlainEngine:
     def session(self, view: View, scope: Scope, session: str) -> list[Node]:
         return [node for node in self._visible(view) if node.scope == scope and node.session == session]
 
-    def neighbours(self, view: View, keys: Sequence[NodeKey]) -> list[tuple[NodeKey | None, NodeKey | None]]:
+    def neighbours(self, view: View, keys: Sequence[NodeKey], *, reach: int) -> list[tuple[tuple[NodeKey, ...], ...]]:
         sources = [node for node in self._visible(view) if node.kind is Kind.SOURCE and node.session]
-        found = []
+        found: list[tuple[tuple[NodeKey, ...], ...]] = []
         for key in keys:
             own = next((node for node in sources if _key(node) == key), None)
             order = [_key(n) for n in sources if own and (n.session, n.scope) == (own.session, own.scope)]
-            at = order.index(key) if own else 0
-            before = order[at - 1] if own and at > 0 else None
-            found.append((before, order[at + 1] if own and at + 1 < len(order) else None))
+            if own is None:
+                found.append(())
+                continue
+            at = order.index(key)
+            found.append(
+                tuple(
+                    tuple(order[other] for other in (at - far, at + far) if 0 <= other < len(order))
+                    for far in range(1, reach + 1)
+                )
+            )
         return found
 
     def vectors(self, view: View, keys: Sequence[NodeKey]) -> list[Vector | None]:

@@ -183,8 +183,9 @@ class Engine(Protocol):
     def session(self, view: View, scope: Scope, session: str) -> list[Node]:
         """Visible nodes of one session, in the order they were recorded."""
 
-    def neighbours(self, view: View, keys: Sequence[NodeKey]) -> list[tuple[NodeKey | None, NodeKey | None]]:
-        """For each node of a session the visible source recorded before it and after it there."""
+    def neighbours(self, view: View, keys: Sequence[NodeKey], *, reach: int) -> list[tuple[tuple[NodeKey, ...], ...]]:
+        """For each source of a session the visible sources around it there, as recorded: entry d holds those d + 1
+        places before and after it. Empty for what is no source of a session."""
 
     def vectors(self, view: View, keys: Sequence[NodeKey]) -> list[Vector | None]: ...
     def nearest(self, view: View, vector: Vector, k: int, *, ef: int | None = None) -> list[Scored]: ...

@@ -66,7 +66,7 @@ def message_drafts(request: IngestMessagesRequest, scope: Scope, context: Memory
                 index=request.index,
                 scope=scope,
                 text=message.content,
-                node_id=_node_id("msg", context.digester.exact(identity, *structs.astuple(scope))),
+                node_id=_node_id(context.digester.exact(identity, *structs.astuple(scope))),
                 kind=Kind.SOURCE,
                 metadata=metadata,
                 layer="episodic",
@@ -78,9 +78,9 @@ def message_drafts(request: IngestMessagesRequest, scope: Scope, context: Memory
     return drafts
 
 
-def _node_id(prefix: str, digest: bytes) -> str:
+def _node_id(digest: bytes) -> str:
     """80 bits are enough to tell messages apart, and short ids leave more of a context to what was said."""
-    return f"{prefix}-{base64.b32encode(digest[:10]).decode().lower()}"
+    return base64.b32encode(digest[:10]).decode().lower()
 
 
 def _identity(session: str, message: MessageIn, at: Moment | None, context: MemoryContext) -> bytes:
@@ -130,7 +130,7 @@ class IngestMessages(MemoryCommand):
     def _session(self, tx: Transaction, principal: Principal) -> None:
         """A session that a call names and nobody started is created."""
         digest = self.context.digester.exact("session", self.session, *structs.astuple(self.scope))
-        key = NodeKey(self.scope, _node_id("ses", digest))
+        key = NodeKey(self.scope, _node_id(digest))
         if tx.node(self.index, key) is not None:
             return
         draft = Draft(

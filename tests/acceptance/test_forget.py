@@ -78,7 +78,9 @@ def _is_gone(stage: Stage, alice: Caller, question: str, token: str, ids: list[s
         assert not any(node_id in str(explained) for node_id in ids)
     with stage.pending.part():
         everything = alice.list(
-            include=["superseded", "archived", "proposed", "rejected"], kinds=["memory", "source", "session"], limit=1000
+            include=["superseded", "archived", "proposed", "rejected"],
+            kinds=["memory", "source", "session"],
+            limit=1000,
         )
         assert token not in str(everything)
     with stage.pending.part():
@@ -93,9 +95,7 @@ def _is_gone(stage: Stage, alice: Caller, question: str, token: str, ids: list[s
     assert token not in str(stage.events())
 
 
-def _is_there(
-    stage: Stage, alice: Caller, question: str, token: str, ids: list[str], house: str, linked: str
-) -> None:
+def _is_there(stage: Stage, alice: Caller, question: str, token: str, ids: list[str], house: str, linked: str) -> None:
     """The twin, in each of the same reads."""
     recall = alice.recall(question, k=100)
     assert token in recall["context"]

@@ -165,7 +165,7 @@ def test_gateway_concurrent_edit(stage: Stage) -> None:
         told = dict(zip(names, threads.map(edit, names), strict=True))
     won = {name: receipt for name, receipt in told.items() if not isinstance(receipt, Refused)}
     assert len(won) == 1, told
-    (winner, receipt), = won.items()
+    ((winner, receipt),) = won.items()
     for name, refused in told.items():
         if name != winner:
             assert (refused.code, refused.details) == ("conflict", {"head": receipt["id"]})
@@ -211,8 +211,15 @@ def _count(stage: Stage) -> Any:
     """What there is, by every count: a write that happened twice makes a difference to it."""
     operator = stage.operator
     listed = [
-        (item["id"], item["status"], item["trust"], item["tags"], item["metadata"], item["pinned"],
-         item["freshness"]["confirmations"])
+        (
+            item["id"],
+            item["status"],
+            item["trust"],
+            item["tags"],
+            item["metadata"],
+            item["pinned"],
+            item["freshness"]["confirmations"],
+        )
         for item in operator.list(
             include=["superseded", "archived", "rejected"], kinds=["memory", "source", "session"], limit=1000
         )

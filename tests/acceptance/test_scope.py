@@ -175,7 +175,9 @@ def test_scope_caller_cannot_widen_by_an_id(stage: Stage) -> None:
     spare = alice.remember("Alice grows chives")["id"]
     his = bob.remember("Bob grows zephyrberries")["id"]
     his_message = stage.preparing("bob").ingest("talk", [{"role": "user", "content": "Bob likes the sea"}])["ids"][0]
-    her_message = stage.preparing("alice").ingest("talk", [{"role": "user", "content": "Alice likes the sea"}])["ids"][0]
+    her_message = stage.preparing("alice").ingest("talk", [{"role": "user", "content": "Alice likes the sea"}])["ids"][
+        0
+    ]
     stage.preparing("bob").upsert({"id": "his-raw", "text": "Bob's raw node", "metadata": {"m": 1}})
     for operation, own, fields in (
         ("get", hers, {}), ("history", hers, {}), ("evidence", hers, {}), ("edges", hers, {}),

@@ -93,7 +93,7 @@ class _Story:
 # What a line may be. `who` is a user, `name` a name given to an id; a line without a user is alice's.
 
 _WORDS = r'"(?P<{0}>[^"]*)"'
-_TIMES = r'(?: as of (?P<as_of>[\d-]+))?(?: as known (?P<known>\w+))?'
+_TIMES = r"(?: as of (?P<as_of>[\d-]+))?(?: as known (?P<known>\w+))?"
 _ASKER = r"(?:(?P<who>\w+) )?"
 
 

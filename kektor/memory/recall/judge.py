@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kektor.engine.records import NodeKey
 from kektor.memory.recall.fuse import Fused
 
 __all__ = ["Thresholds", "judge", "thresholds_for"]
@@ -39,12 +40,18 @@ def judge(ranked: Sequence[Fused], thresholds: Thresholds, *, at_risk: bool = Fa
     What shares no word with the question must be nearer to it than what shares one. A question that takes a name for
     granted that was never mentioned (`at_risk`) is never answered as sure.
     """
-    relevant = [found for found in ranked if _relevant(found, thresholds)]
-    if not relevant or not any(_holds(found, thresholds) for found in relevant):
+    standing = {found.candidate.key for found in ranked if _relevant(found, thresholds)}
+    relevant = [found for found in ranked if found.candidate.key in standing or _leans(found, standing)]
+    if not standing or not any(_holds(found, thresholds) for found in relevant):
         return "no_match", []
     best = relevant[0].candidate
     sure = best.exact or (not at_risk and (best.vector is None or best.vector >= thresholds.sure))
     return ("ok" if sure else "weak"), relevant
+
+
+def _leans(found: Fused, standing: set[NodeKey]) -> bool:
+    """Whether a message stands right beside one that is relevant by itself: the reply to a question, say."""
+    return any(key in standing for key in (found.candidate.around or ((),))[0])
 
 
 def _holds(found: Fused, thresholds: Thresholds) -> bool:

@@ -47,7 +47,7 @@ def recall(
     wide = _with_predecessors(view)
     candidates = gather(engine, wide, question, vector, depth=max(_DEPTH, 2 * k))
     resolved = _resolve(engine, view, candidates)
-    ranked = _group_evidence(fuse([candidate for candidate, _ in resolved]))
+    ranked = _group_evidence(fuse([candidate for candidate, _ in resolved], question))
     unknown = unknown_names(engine, view, query)
     status, relevant = judge(ranked, thresholds_for(settings.fingerprint), at_risk=bool(unknown))
     if status == "no_match" and not candidates and engine.count(view) == 0:

@@ -16,12 +16,22 @@ _PAST = re.compile(
 _IDENTIFIER = re.compile(r"[^\s,;!?\"'()\[\]{}<>]{6,256}")
 
 
+_WHEN = re.compile(
+    r"\s*(?:when\b|since when|until when|how long ago"
+    r"|(?:on |in )?(?:what|which) (?:date|day|month|year|week)\b)",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W_]+")
+
+
 class Question(NamedTuple):
-    """The words, whether they ask for the past, and what in them could be an id."""
+    """The text, what it asks for, what in it could be an id, and its words in folded case."""
 
     text: str
     asks_past: bool
+    asks_when: bool
     possible_ids: tuple[str, ...]
+    words: frozenset[str]
 
 
 def read(text: str) -> Question:
@@ -31,4 +41,5 @@ def read(text: str) -> Question:
     (True, False)
     """
     ids = tuple(dict.fromkeys(found.rstrip(".:") for found in _IDENTIFIER.findall(text)))
-    return Question(text, _PAST.search(text) is not None, ids)
+    words = frozenset(word.casefold() for word in _WORD.findall(text))
+    return Question(text, _PAST.search(text) is not None, _WHEN.match(text) is not None, ids, words)
