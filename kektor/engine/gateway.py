@@ -15,7 +15,7 @@ from msgspec import Struct
 from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import Actor, Receipt, Scope
 from kektor.engine.view import ScopeRule
-from kektor.errors import Blocked, Conflict, Forbidden, Internal, KektorError, Unavailable
+from kektor.errors import Blocked, Conflict, Forbidden, Internal, Unavailable
 
 __all__ = ["Command", "Gateway", "Grant", "Policy", "Principal", "Right"]
 
@@ -97,16 +97,20 @@ class Gateway:
     def submit(self, command: Command, principal: Principal) -> Receipt:
         """Run one command to its receipt; the write is durable when this returns."""
         try:
-            receipt, lsn = self._run(command, principal)
+            receipt, lsn, repeated = self._run(command, principal)
         except (Blocked, Forbidden) as refusal:
-            self._record_refusal(command, principal, refusal)
+            ids = [str(refusal.details["tombstone"])] if "tombstone" in refusal.details else []
+            self._record_refusal(command, principal, ids)
             raise
         self.engine.wait(lsn)
+        if not repeated and (left_out := _left_out(receipt)):
+            self._record_refusal(command, principal, left_out)
         for listener in self._listeners:
             listener(lsn, command.operation, command.index, receipt)
         return receipt
 
-    def _run(self, command: Command, principal: Principal) -> tuple[Receipt, int]:
+    def _run(self, command: Command, principal: Principal) -> tuple[Receipt, int, bool]:
+        """The receipt, the LSN it waits for, and whether it repeats an earlier one under the same key."""
         for policy in self.policies:
             policy.before(command, principal, self.engine)
         command.prepare(self.engine, principal)
@@ -114,24 +118,25 @@ class Gateway:
             key = _idempotency_key(command, principal)
             request = _digest(command.operation, command.request()) if key else b""
             if key is not None and (known := tx.outcome(key)) is not None:
-                return _repeat(known, request, command), tx.next_lsn - 1
+                return _repeat(known, request, command), tx.next_lsn - 1, True
             command.resolve(tx, principal)
             for policy in self.policies:
                 policy.check(command, principal, tx)
             receipt = command.stage(tx, principal)
             if not tx.changes and key is None:
                 lsn = tx.next_lsn - 1
-                return msgspec.structs.replace(receipt, lsn=lsn), lsn
+                return msgspec.structs.replace(receipt, lsn=lsn), lsn, False
             receipt = msgspec.structs.replace(receipt, lsn=tx.next_lsn)
             if key is not None:
                 tx.keep_outcome(key, request, msgspec.msgpack.encode(receipt))
-            return receipt, _commit(tx, command, principal, command.operation, _ids(receipt))
+            return receipt, _commit(tx, command, principal, command.operation, _ids(receipt)), False
 
-    def _record_refusal(self, command: Command, principal: Principal, refusal: KektorError) -> None:
-        """A refused write leaves its event and nothing else, so that an attempt is never invisible."""
-        with contextlib.suppress(Unavailable), self.engine.transaction() as tx:
-            ids = [str(refusal.details["tombstone"])] if "tombstone" in refusal.details else []
-            _commit(tx, command, principal, f"refused:{command.operation}", ids)
+    def _record_refusal(self, command: Command, principal: Principal, ids: Sequence[str]) -> None:
+        """A refused write, or part of one, leaves its event before it is told, so that no attempt is ever invisible."""
+        with contextlib.suppress(Unavailable):
+            with self.engine.transaction() as tx:
+                lsn = _commit(tx, command, principal, f"refused:{command.operation}", ids)
+            self.engine.wait(lsn)
 
 
 def _commit(tx: Transaction, command: Command, principal: Principal, operation: str, ids: Sequence[str]) -> int:
@@ -148,6 +153,11 @@ def _commit(tx: Transaction, command: Command, principal: Principal, operation: 
 def _ids(receipt: Receipt) -> list[str]:
     ids = list(receipt.ids or ())
     return ids if receipt.id is None else [receipt.id, *ids]
+
+
+def _left_out(receipt: Receipt) -> list[str]:
+    """The ids of those parts of a batch that were refused while the others went on."""
+    return [item.id or "" for item in receipt.items or () if item.outcome == "blocked"]
 
 
 def _digest(*parts: Any) -> bytes:

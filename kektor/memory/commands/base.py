@@ -34,6 +34,8 @@ class MemoryCommand:
     asked: Any = None
     """The caller's request as it came."""
     drafts: list[Draft] = field(default_factory=list)
+    revived: list[Node] = field(default_factory=list)
+    """What comes back into sight: it must pass what new statements pass."""
 
     def request(self) -> Any:
         return msgspec.to_builtins(self.asked)

@@ -43,6 +43,7 @@ class Erase(MemoryCommand):
         for node in doomed:
             if not node.raw:
                 bury(tx, self, principal, node, cls="erasure")
+        _withdraw_quotes(tx, self.index, doomed)
         for node in doomed:
             tx.drop_node(self.index, key_of(node))
         return Receipt("erased", ids=[node.id for node in doomed])
@@ -70,7 +71,7 @@ def reach(tx: Transaction, index: str, targets: list[Node]) -> Reached:
             if other in matched or other in derived or other in copies:
                 continue
             rests = tx.node(index, other)
-            if rests is None or (found is derived and _stands(rests, matched, derived)):
+            if rests is None or (found is derived and _stands(rests, edge.rel, matched, derived)):
                 continue
             for key, version in _lineages(tx, index, [rests]).items():
                 found[key] = version
@@ -86,7 +87,20 @@ def _lineages(tx: Transaction, index: str, nodes: list[Node]) -> dict[NodeKey, N
     }
 
 
-def _stands(node: Node, *gone: dict[NodeKey, Node]) -> bool:
-    """Whether a memory still rests on a source that stays."""
+def _stands(node: Node, rel: str, *gone: dict[NodeKey, Node]) -> bool:
+    """Whether a node still rests on a source that stays, or never rested on one: then it was only borne out."""
+    if not node.evidence:
+        return rel == "evidence_of"
     lost = {key.id for table in gone for key in table}
     return any(span.source not in lost for span in node.evidence)
+
+
+def _withdraw_quotes(tx: Transaction, index: str, doomed: list[Node]) -> None:
+    """What stays on other evidence no longer quotes what goes."""
+    going = {key_of(node) for node in doomed}
+    for source in doomed:
+        for edge, _, dst in tx.edges(index, key_of(source), "out"):
+            rests = tx.node(index, dst) if edge.rel == "evidence_of" and dst not in going else None
+            if rests is not None:
+                kept = tuple(span for span in rests.evidence if span.source != source.id)
+                tx.amend(index, dst, evidence=kept)

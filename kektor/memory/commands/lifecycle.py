@@ -171,6 +171,10 @@ class Restore(OnOne):
 
     operation: ClassVar[str] = "restore"
 
+    def resolve(self, tx: Transaction, principal: Principal) -> None:
+        super().resolve(tx, principal)
+        self.revived = [self.node] if self.node.status is Status.ARCHIVED else []
+
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
         node = self.node
         if node.status is not Status.ARCHIVED:

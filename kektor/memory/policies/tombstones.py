@@ -6,7 +6,7 @@ from msgspec import structs
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
-from kektor.engine.records import Tombstone
+from kektor.engine.records import Node, Tombstone
 from kektor.errors import Blocked
 from kektor.memory.drafts import Draft
 from kektor.text import Digester
@@ -15,7 +15,7 @@ __all__ = ["Tombstones"]
 
 
 class Tombstones:
-    """Checks the text and the claim of every draft; a batch that can go on without one marks it instead."""
+    """Checks the text and the claim of whatever is new or comes back; a batch that can go on without one marks it."""
 
     name: ClassVar[str] = "tombstones"
 
@@ -28,21 +28,21 @@ class Tombstones:
                 draft.digest = self._digester.digest(draft.text)
 
     def check(self, command: Any, principal: Principal, tx: Transaction) -> None:
-        for draft in command.drafts:
-            stone = self._standing(draft, tx)
+        for value in (*command.drafts, *command.revived):
+            stone = self._standing(command.index, value, tx)
             if stone is None:
                 continue
             refusal = _refusal(stone)
-            if not command.goes_on_without_blocked:
+            if not (command.goes_on_without_blocked and isinstance(value, Draft)):
                 raise refusal
-            draft.blocked = refusal
+            value.blocked = refusal
 
-    def _standing(self, draft: Draft, tx: Transaction) -> Tombstone | None:
-        digests = [draft.digest] if draft.digest else []
-        if draft.claim is not None:
-            digests.append(self._digester.digest("claim", *structs.astuple(draft.claim)))
+    def _standing(self, index: str, value: Draft | Node, tx: Transaction) -> Tombstone | None:
+        digests = [value.digest] if value.digest else []
+        if value.claim is not None:
+            digests.append(self._digester.digest("claim", *structs.astuple(value.claim)))
         return next(
-            (stone for digest in digests if (stone := tx.tombstone(draft.index, draft.scope, digest)) is not None),
+            (stone for digest in digests if (stone := tx.tombstone(index, value.scope, digest)) is not None),
             None,
         )
 

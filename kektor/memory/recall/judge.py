@@ -17,6 +17,12 @@ class Thresholds(NamedTuple):
     floor: float
     sure: float
 
+    @property
+    def alone(self) -> float:
+        """What the nearest must reach when no candidate shares a word with the question: chance gets that far above
+        `floor` in a large index."""
+        return (self.floor + self.sure) / 2
+
 
 _BY_MODEL = {"all-MiniLM-L6-v2": Thresholds(floor=0.22, sure=0.42)}
 _UNKNOWN = Thresholds(floor=0.25, sure=0.5)
@@ -27,14 +33,24 @@ def thresholds_for(model: str) -> Thresholds:
     return next((values for name, values in _BY_MODEL.items() if name in model), _UNKNOWN)
 
 
-def judge(ranked: Sequence[Fused], thresholds: Thresholds) -> tuple[str, list[Fused]]:
-    """The status and the candidates that may be shown; the rest is no answer and fills no place."""
+def judge(ranked: Sequence[Fused], thresholds: Thresholds, *, at_risk: bool = False) -> tuple[str, list[Fused]]:
+    """The status and the candidates that may be shown; the rest is no answer and fills no place.
+
+    What shares no word with the question must be nearer to it than what shares one. A question that takes a name for
+    granted that was never mentioned (`at_risk`) is never answered as sure.
+    """
     relevant = [found for found in ranked if _relevant(found, thresholds)]
-    if not relevant:
+    if not relevant or not any(_holds(found, thresholds) for found in relevant):
         return "no_match", []
     best = relevant[0].candidate
-    sure = best.exact or best.vector is None or best.vector >= thresholds.sure
+    sure = best.exact or (not at_risk and (best.vector is None or best.vector >= thresholds.sure))
     return ("ok" if sure else "weak"), relevant
+
+
+def _holds(found: Fused, thresholds: Thresholds) -> bool:
+    """Whether one candidate is enough for an answer: by a word, by its id, or by meaning alone."""
+    candidate = found.candidate
+    return candidate.exact or candidate.text > 0 or (candidate.vector or 0.0) >= thresholds.alone
 
 
 def _relevant(found: Fused, thresholds: Thresholds) -> bool:

@@ -83,12 +83,22 @@ def _label(name: str, value: str) -> str:
 
 
 def _data(text: str) -> str:
-    """A text that cannot close its fence or reach a terminal: angle brackets escaped, control characters shown."""
+    """A text that cannot close its fence, reach a terminal or say what a person would not see.
+
+    Angle brackets are escaped, control characters shown, among them those that reorder a line and the tag characters
+    that spell hidden text.
+    """
     return _visible(_ANSI.sub("", text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _visible(text: str) -> str:
-    return "".join(
-        char if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs") else "\N{REPLACEMENT CHARACTER}"
-        for char in text
-    )
+    lines = text.replace("\N{LINE SEPARATOR}", "\n").replace("\N{PARAGRAPH SEPARATOR}", "\n")
+    return "".join(char if char in "\n\t" or not _hidden(char) else "\N{REPLACEMENT CHARACTER}" for char in lines)
+
+
+_REORDERS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def _hidden(char: str) -> bool:
+    tag = "\U000e0000" <= char <= "\U000e007f"
+    return tag or char in _REORDERS or unicodedata.category(char) in ("Cc", "Cs")

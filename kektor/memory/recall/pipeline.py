@@ -15,6 +15,7 @@ from kektor.memory.recall.candidates import Candidate, gather
 from kektor.memory.recall.fuse import Fused, fuse
 from kektor.memory.recall.judge import judge, thresholds_for
 from kektor.memory.recall.pack import pack
+from kektor.memory.recall.premise import unknown_names
 from kektor.memory.recall.question import Question, read
 
 __all__ = ["recall"]
@@ -47,7 +48,8 @@ def recall(
     candidates = gather(engine, wide, question, vector, depth=max(_DEPTH, 2 * k))
     resolved = _resolve(engine, view, candidates)
     ranked = _group_evidence(fuse([candidate for candidate, _ in resolved]))
-    status, relevant = judge(ranked, thresholds_for(settings.fingerprint))
+    unknown = unknown_names(engine, view, query)
+    status, relevant = judge(ranked, thresholds_for(settings.fingerprint), at_risk=bool(unknown))
     if status == "no_match" and not candidates and engine.count(view) == 0:
         status = "empty"
     origins = {candidate.key: origin for candidate, origin in resolved}
@@ -61,7 +63,7 @@ def recall(
         dropped=packed.dropped,
         nearest_keys=[],
         near_misses=[],
-        premise=Premise(),
+        premise=Premise(at_risk=bool(unknown), unknown=unknown),
         history_used=past,
         trace_id=clock.new_id(),
         trace=_trace(question, candidates, ranked, relevant) if explain else None,
@@ -108,8 +110,8 @@ def _keep_best(
 
 
 def _says_more(one: Candidate, other: Candidate) -> bool:
-    """Which of two versions of a lineage the question was really about."""
-    return (one.vector or 0.0, one.text) > (other.vector or 0.0, other.text)
+    """Which of two versions of a lineage the question was really about: the one it names, else the nearer one."""
+    return (one.exact, one.vector or 0.0, one.text) > (other.exact, other.vector or 0.0, other.text)
 
 
 def _head(engine: Engine, view: View, node: Node) -> Node | None:

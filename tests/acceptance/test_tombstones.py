@@ -1,0 +1,227 @@
+"""What was rejected does not come back."""
+
+import unicodedata
+from typing import Any
+
+import pytest
+
+from tests.support.callers import Caller, Refused
+from tests.support.stage import Stage, known_ids, texts_of
+
+VALUE = "The safe code of the harbour office is Zephyr-4417"
+TWIN = "The safe code of the ferry office is Zephyr-4418"
+
+
+def _blocked(caller: Caller, text: str, **fields: Any) -> Refused:
+    with pytest.raises(Refused) as refused:
+        caller.remember(text, **fields)
+    assert refused.value.code == "blocked", refused.value
+    assert refused.value.details["tombstone"]
+    return refused.value
+
+
+@pytest.mark.index(meaning=True)
+@pytest.mark.doors("library", "rest", "mcp", "cli")
+def test_tombstone_laundering(stage: Stage) -> None:
+    """Rejected, superseded by another, restated and corroborated by everything at hand: it stays rejected."""
+    alice = stage.caller("alice")
+    twin = alice.remember(TWIN)["id"]
+    wrong = alice.remember(VALUE)["id"]
+    right = alice.correct(wrong, "The safe code of the harbour office is Mistral-9")["id"]
+    newer = alice.evolve(right, "The safe code of the harbour office is Sirocco-7")["id"]
+    other = alice.remember("The harbour office has a safe")["id"]
+
+    refusal = _blocked(alice, VALUE)
+    assert VALUE not in refusal.message
+    with pytest.raises(Refused) as refused:
+        alice.evolve(newer, VALUE)  # the way back through its own lineage
+    assert refused.value.code == "blocked"
+    with pytest.raises(Refused) as refused:
+        alice.correct(other, VALUE)  # the way in through somebody else's
+    assert refused.value.code == "blocked"
+    with stage.pending.part():
+        _blocked(alice, VALUE, valid_from="2030-01-01")
+    with stage.pending.part():
+        _blocked(alice, VALUE, tags=["verified"], layer="procedural")
+    with stage.pending.part():
+        _blocked(alice, VALUE, id="an-id-of-its-own")
+    with stage.pending.part():
+        _blocked(alice, VALUE, claim=["harbour office", "safe code", "Zephyr-4417"])
+    with stage.pending.part():
+        said = stage.preparing("alice").ingest("talk", [{"role": "user", "content": f"I say it again. {VALUE}."}])
+        _blocked(alice, VALUE, evidence=[{"source": said["ids"][0], "quote": VALUE}])
+        alice.confirm(newer, evidence=said["ids"][0])
+    with stage.pending.part(), pytest.raises(Refused):
+        alice.confirm(wrong)
+    with stage.pending.part():
+        with pytest.raises(Refused) as refused:
+            alice.restore(wrong)
+        assert refused.value.code == "conflict"
+
+    assert (alice.get(wrong)["status"], alice.get(wrong)["trust"]) == ("superseded", "rejected")
+    recall = alice.recall("What is the safe code?", kinds=["memory"], k=50)
+    assert wrong not in known_ids(recall)
+    assert "Zephyr-4417" not in recall["context"]
+    assert {newer, twin} <= set(known_ids(recall))
+    assert alice.remember(TWIN)["outcome"] == "duplicate"
+
+
+def test_tombstone_laundering_by_claim(stage: Stage) -> None:
+    """A rejected claim is rejected in other words as well; a claim with another object is not."""
+    alice = stage.caller("alice")
+    with stage.pending.part():
+        claim = ["Henderson account", "owner", "Dana"]
+        wrong = alice.remember("Dana owns the Henderson account", claim=claim)["id"]
+        alice.retract(wrong)
+        _blocked(alice, "The Henderson account belongs to Dana", claim=claim)
+        _blocked(alice, "It is Dana's, the Henderson account", claim=["HENDERSON account", "Owner", " dana "])
+        other = alice.remember("The Henderson account belongs to Erik", claim=["Henderson account", "owner", "Erik"])
+        assert other["outcome"] == "created"
+    # Without its claim another wording is another text, which only a reader can tell is the same.
+    paraphrase = alice.remember("The Henderson account belongs to Dana")
+    assert paraphrase["outcome"] == "created"
+    stage.pending("a paraphrase that passes is not reported as one")
+
+
+@pytest.mark.doors("library", "rest", "mcp", "cli")
+def test_tombstone_survives_prune(stage: Stage) -> None:
+    """Neither checkpoints and restarts nor the archive bring it back; the unrejected twin is still there."""
+    alice = stage.caller("alice")
+    twin = alice.remember(TWIN)["id"]
+    wrong = alice.remember(VALUE)["id"]
+    alice.retract(wrong)
+    for happens in (stage.restart, stage.settle, stage.restart, stage.settle, stage.settle, stage.restart):
+        happens()
+    _blocked(alice, VALUE)
+    alice.archive(twin)
+    with stage.pending.part():
+        alice.restore(twin)
+    assert alice.get(wrong)["trust"] == "rejected"
+    assert alice.get(twin)["trust"] == "accepted"
+    with pytest.raises(Refused):
+        alice.evolve(wrong, "The safe code of the harbour office is new")
+    # Erasing what was rejected must not lift the rejection.
+    alice.erase(wrong)
+    _blocked(alice, VALUE)
+    stage.settle()
+    stage.restart()
+    _blocked(alice, VALUE)
+    assert alice.remember("The safe code of the mill is Zephyr-4419")["outcome"] == "created"
+
+
+def test_tombstone_survives_prune_in_the_archive(stage: Stage) -> None:
+    """A copy that lay in the archive while its value was rejected stays there; another archived memory comes back."""
+    alice = stage.caller("alice")
+    archived = alice.remember(VALUE)["id"]
+    alice.archive(archived)
+    again = alice.remember(VALUE)
+    assert again["outcome"] == "created"
+    alice.retract(again["id"])
+    twin = alice.remember(TWIN)["id"]
+    alice.archive(twin)
+    with stage.pending.part():
+        with pytest.raises(Refused) as refused:
+            alice.restore(archived)
+        assert refused.value.code == "blocked"
+        alice.restore(twin)
+        assert texts_of(alice.list()) == [TWIN]
+    assert alice.get(archived)["status"] == "archived"
+
+
+def _disguises(text: str) -> dict[str, str]:
+    """One text in every costume that a reader sees through."""
+    wide = "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
+    cyrillic = text.translate(str.maketrans("aeopcxy", "аеорсху"))
+    greek = text.translate(str.maketrans("oZ", "οΖ"))
+    return {
+        "upper case": text.upper(),
+        "lower case": text.lower(),
+        "white space": f"  {text.replace(' ', chr(9) + ' ')}\n",
+        "other spaces": text.replace(" ", "\u00a0").replace("\u00a0o", "\u2003o"),
+        "no spaces": text.replace(" ", ""),
+        "full stop": f"{text}.",
+        "punctuation": f"«{text}!?»…",
+        "quotes": f'"{text}"',
+        "full width": wide,
+        "Cyrillic letters": cyrillic,
+        "Greek letters": greek,
+        "zero-width spaces": "\u200b".join(text),
+        "joiners and marks": text.replace("a", "a\u200d").replace("e", "\ufeffe").replace("o", "o\u2060"),
+        "soft hyphens": text.replace("o", "\u00ado"),
+        "right-to-left marks": f"\u202e{text}\u202c",
+        "combining marks": text.replace("a", "a\u0301").replace("o", "o\u0308"),
+        "decomposed accents": unicodedata.normalize("NFD", text.replace("e", "é")),
+        "variation selectors": text.replace(" ", "\ufe0f "),
+        "mathematical letters": "".join(
+            chr(0x1D41A + ord(c) - ord("a")) if "a" <= c <= "z" else c for c in text
+        ),
+        "control characters": text.replace("c", "c\u0007"),
+    }  # fmt: skip
+
+
+def test_tombstone_normalization(stage: Stage) -> None:
+    """No disguise gets it back; a text of another number, name or meaning is not mistaken for it."""
+    alice = stage.caller("alice")
+    alice.retract(alice.remember(VALUE)["id"])
+    for name, disguise in _disguises(VALUE).items():
+        assert disguise != VALUE, name
+        try:
+            receipt = alice.remember(disguise)
+        except Refused as refused:
+            assert refused.code == "blocked", name
+        else:
+            pytest.fail(f"{name} got through: {receipt}")
+    for other in (TWIN, VALUE.replace("4417", "4471"), VALUE.replace("is", "is not"), VALUE.replace("Zephyr-", "Zephyr"),
+                  VALUE[:-1], f"{VALUE} 2"):  # fmt: skip
+        assert alice.remember(other)["outcome"] == "created", other
+    with stage.pending.part():
+        assert VALUE not in texts_of(alice.list(limit=1000))
+
+
+def test_tombstone_reextraction(stage: Stage) -> None:
+    """The conversation comes in again with its other facts; what was rejected is named as blocked, and no second unit."""
+    talk = [
+        {"role": "user", "content": "The mill stands by the river", "at": "2026-01-01"},
+        {"role": "user", "content": VALUE, "at": "2026-01-02"},
+        {"role": "user", "content": "The miller is called Piet", "at": "2026-01-03"},
+    ]
+    prepared = stage.preparing("alice")
+    first = prepared.ingest("mill", talk)
+    alice = stage.caller("alice")
+    memory = prepared.remember(VALUE, evidence=[{"source": first["ids"][1], "quote": VALUE}])["id"]
+    alice.retract(memory)
+
+    for session in ("mill", "mill told elsewhere"):
+        with stage.pending.part():
+            again = alice.ingest(session, talk)
+            outcomes = [item["outcome"] for item in again["items"]]
+            fresh = "duplicate" if session == "mill" else "created"
+            assert outcomes == [fresh, "blocked", fresh]
+            assert "tombstone" in again["items"][1]["error"]
+            assert again["warnings"]
+    stage.settle()
+    stage.restart()
+    with stage.pending.part():
+        again = alice.ingest("mill", talk)
+        assert [item["outcome"] for item in again["items"]] == ["duplicate", "blocked", "duplicate"]
+    with stage.pending.part():
+        memories = [item["id"] for item in alice.list(include=["superseded", "archived", "rejected"])]
+        assert memories == [memory]
+        sources = texts_of(alice.list(kinds=["source"], limit=100))
+        assert sources.count(VALUE) == 1
+        assert "The miller is called Piet" in sources
+    _blocked(alice, VALUE)
+    context = alice.recall("What is the safe code of the harbour office?")["context"]
+    if "Zephyr-4417" in context:
+        stage.pending("a rejected sentence is still recalled from the message that it was said in")
+
+
+def test_tombstone_lift(stage: Stage) -> None:
+    """No agent lifts a rejection. A person could, if there were a way to."""
+    alice = stage.caller("alice")
+    alice.retract(alice.remember(VALUE)["id"])
+    for kind in ("agent", "human"):
+        with stage.pending.part():
+            _blocked(stage.caller("alice", kind=kind), VALUE)
+    assert alice.remember(TWIN)["outcome"] == "created"
+    stage.pending("nothing lists or lifts tombstones yet")

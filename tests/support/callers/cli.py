@@ -1,0 +1,111 @@
+"""The command line: one process a call."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.support.callers.door import Operation, Pending, Refused, Who
+from tests.support.callers.rest import RestDoor
+from tests.support.callers.server import ServerMachine
+
+__all__ = ["COMMANDS", "CliDoor"]
+
+COMMANDS: dict[Operation, tuple[list[str], dict[str, str]]] = {
+    "remember": (
+        ["remember"],
+        {
+            "tags": "--tag", "layer": "--layer", "occurred_at": "--occurred-at", "valid_from": "--valid-from",
+            "valid_to": "--valid-to", "id": "--id", "session": "--session",
+        },
+    ),
+    "recall": (
+        ["recall"],
+        {
+            "k": "--k", "budget_tokens": "--budget-tokens", "filter": "--filter", "tags": "--tag", "layers": "--layer",
+            "kinds": "--kind", "include": "--include", "as_of": "--as-of", "known_at": "--known-at",
+            "history": "--history", "mode": "--mode", "explain": "--explain",
+        },
+    ),
+    "get": (["get"], {}),
+    "list": (
+        ["list"],
+        {
+            "filter": "--filter", "include": "--include", "kinds": "--kind", "limit": "--limit", "cursor": "--cursor",
+            "as_of": "--as-of", "known_at": "--known-at",
+        },
+    ),
+    "history": (["history"], {}),
+    "evolve": (["evolve"], {"valid_from": "--valid-from", "reason": "--reason"}),
+    "correct": (["correct"], {"valid_from": "--valid-from", "reason": "--reason"}),
+    "retract": (["retract"], {"reason": "--reason"}),
+    "archive": (["forget", "--mode", "archive", "--yes"], {"reason": "--reason"}),
+    "forget": (["forget", "--yes"], {"mode": "--mode", "reason": "--reason"}),
+    "ingest": (["ingest"], {"session": "--session", "title": "--title"}),
+}  # fmt: skip
+"""The command of an operation and the flags that its fields are."""
+
+
+class CliDoor:
+    """`kektor … --json`, which finds the machine's server by the data directory."""
+
+    name = "cli"
+
+    def __init__(self, machine: ServerMachine) -> None:
+        self.machine = machine
+
+    def operator(self) -> RestDoor:
+        return RestDoor(self.machine)
+
+    def restart(self) -> None:
+        self.machine.restart()
+
+    def settle(self) -> None:
+        self.machine.settle()
+
+    def log_folder(self) -> str:
+        return str(self.machine.data / "log")
+
+    def call(self, who: Who, operation: Operation, about: str | None, fields: dict[str, Any]) -> Any:
+        if who.kind not in (None, "service"):
+            raise Pending(f"a command without a terminal acts for a service, never for anybody of kind {who.kind}")
+        if operation not in COMMANDS:
+            raise Pending(f"no command for {operation}")
+        given = dict(fields)
+        command, flags = COMMANDS[operation]
+        arguments = [*command, "--data", str(self.machine.data), "--json", "--index", given.pop("index")]
+        for name in ("user", "agent", "project"):
+            if (value := getattr(who, name)) is not None:
+                arguments += [f"--{name}", value]
+        with tempfile.TemporaryDirectory() as folder:
+            positional = _positional(operation, about, given, Path(folder))
+            for name, value in given.items():
+                if name not in flags:
+                    raise Pending(f"the command {command[0]} takes no {name}")
+                arguments += _flagged(flags[name], value)
+            done = self.machine.run(*arguments, "--", *positional)
+        if done.returncode == 0 or (done.stdout and not done.stderr):
+            return json.loads(done.stdout)
+        raise Refused(json.loads(done.stderr)["error"])
+
+
+def _positional(operation: Operation, about: str | None, given: dict[str, Any], folder: Path) -> list[str]:
+    if operation == "ingest":
+        path = folder / "messages.jsonl"
+        path.write_text("".join(f"{json.dumps(message)}\n" for message in given.pop("messages")))
+        return [str(path)]
+    if operation == "forget":
+        if given.pop("dry_run", False):
+            given["dry_run"] = True  # a flag that the table does not know: pending, not ignored
+        return list(given.pop("ids"))
+    if operation == "archive":
+        return [str(about)]
+    return [*([] if about is None else [about]), *(given.pop(name) for name in ("text", "query") if name in given)]
+
+
+def _flagged(flag: str, value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [flag] if value else []
+    if isinstance(value, list | tuple):
+        return [part for each in value for part in (flag, str(each))]
+    return [flag, json.dumps(value) if isinstance(value, dict) else str(value)]

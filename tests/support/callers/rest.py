@@ -1,0 +1,120 @@
+"""REST over a socket."""
+
+import json
+from typing import Any
+
+import httpx
+
+from tests.support.callers.door import Operation, Pending, Refused, Who
+from tests.support.callers.server import ServerMachine, headers_of
+
+__all__ = ["ROUTES", "RestDoor"]
+
+ROUTES: dict[Operation, tuple[str, str]] = {
+    "remember": ("POST", "/v1/memories"),
+    "recall": ("POST", "/v1/recall"),
+    "get": ("GET", "/v1/memories/{id}"),
+    "list": ("GET", "/v1/memories"),
+    "history": ("GET", "/v1/memories/{id}/history"),
+    "evidence": ("GET", "/v1/memories/{id}/evidence"),
+    "evolve": ("POST", "/v1/memories/{id}/evolve"),
+    "correct": ("POST", "/v1/memories/{id}/correct"),
+    "retract": ("POST", "/v1/memories/{id}/retract"),
+    "archive": ("POST", "/v1/memories/{id}/archive"),
+    "restore": ("POST", "/v1/memories/{id}/restore"),
+    "pin": ("POST", "/v1/memories/{id}/pin"),
+    "unpin": ("POST", "/v1/memories/{id}/unpin"),
+    "update": ("PATCH", "/v1/memories/{id}"),
+    "delete_memory": ("DELETE", "/v1/memories/{id}"),
+    "confirm": ("POST", "/v1/memories/{id}/confirm"),
+    "reinforce": ("POST", "/v1/memories/{id}/reinforce"),
+    "forget": ("POST", "/v1/forget"),
+    "ingest": ("POST", "/v1/ingest/messages"),
+    "link": ("POST", "/v1/indexes/{index}/edges"),
+    "unlink": ("DELETE", "/v1/indexes/{index}/edges"),
+    "edges": ("GET", "/v1/indexes/{index}/nodes/{id}/edges"),
+    "traverse": ("POST", "/v1/indexes/{index}/graph/traverse"),
+    "path": ("POST", "/v1/indexes/{index}/graph/path"),
+    "upsert": ("POST", "/v1/indexes/{index}/nodes"),
+    "node": ("GET", "/v1/indexes/{index}/nodes/{id}"),
+    "nodes": ("POST", "/v1/indexes/{index}/nodes/query"),
+    "patch": ("PATCH", "/v1/indexes/{index}/nodes/{id}"),
+    "delete": ("DELETE", "/v1/indexes/{index}/nodes/{id}"),
+    "search": ("POST", "/v1/indexes/{index}/search"),
+    "search_batch": ("POST", "/v1/indexes/{index}/search/batch"),
+    "indexes": ("GET", "/v1/indexes"),
+    "create_index": ("POST", "/v1/indexes"),
+    "configure_index": ("PATCH", "/v1/indexes/{index}"),
+    "drop_index": ("DELETE", "/v1/indexes/{index}"),
+    "stats": ("GET", "/v1/indexes/{index}/stats"),
+}
+
+_STATUS = {
+    "invalid": 400, "unauthenticated": 401, "forbidden": 403, "not_found": 404, "conflict": 409, "blocked": 409,
+    "too_large": 413, "unavailable": 503, "corrupt": 500, "internal": 500,
+}  # fmt: skip
+
+_WITH_BODY = ("POST", "PATCH")
+
+
+class RestDoor:
+    """The server of a machine over TCP. Every refusal must have the status of its code."""
+
+    name = "rest"
+
+    def __init__(self, machine: ServerMachine) -> None:
+        self.machine = machine
+
+    def operator(self) -> "RestDoor":
+        return self
+
+    def restart(self) -> None:
+        self.machine.restart()
+
+    def settle(self) -> None:
+        self.machine.settle()
+
+    def log_folder(self) -> str:
+        return str(self.machine.data / "log")
+
+    def call(self, who: Who, operation: Operation, about: str | None, fields: dict[str, Any]) -> Any:
+        if operation not in ROUTES:
+            raise Pending(f"REST has no route for {operation}")
+        answer = self._send(headers_of(who), operation, about, dict(fields))
+        body = answer.json() if answer.content else {}
+        if answer.status_code < 400:
+            return body
+        assert answer.status_code == _STATUS[body["error"]["code"]], answer.text
+        raise Refused(body["error"])
+
+    def _send(
+        self, headers: dict[str, str], operation: Operation, about: str | None, fields: dict[str, Any]
+    ) -> httpx.Response:
+        method, path = ROUTES[operation]
+        if "{index}" in path:
+            path = path.replace("{index}", fields.pop("index"))
+        elif operation == "create_index":
+            fields["name"] = fields.pop("index")
+        elif operation == "indexes":
+            fields.pop("index")
+        if about is not None:
+            path = path.replace("{id}", httpx.URL(path="/" + about).raw_path.decode()[1:])
+        content, query = None, {}
+        if method in _WITH_BODY or operation == "unlink":
+            # Not through httpx: texts may hold what its own encoder would refuse before the server sees it.
+            content = json.dumps(fields).encode()
+            headers = {**headers, "content-type": "application/json"}
+        else:
+            if key := fields.pop("idempotency_key", None):
+                headers = {**headers, "idempotency-key": key}
+            query = _query(fields)
+        return self.machine.http.request(method, path, content=content, params=query, headers=headers)
+
+
+def _query(fields: dict[str, Any]) -> dict[str, Any]:
+    """A query string: scopes flat, the JSON form of a filter as text."""
+    flat = {**fields, **(fields.pop("scope", None) or {})}
+    flat.pop("scope", None)
+    if isinstance(flat.get("filter"), dict):
+        flat["filter"] = json.dumps(flat["filter"])
+    return {name: value for name, value in flat.items() if value is not None}
