@@ -54,11 +54,19 @@ def test_a_signal_ends_a_server_cleanly_with_its_answers_given(machine: Machine,
     process = started(machine, "serve", "--port", "0", "--json")
     assert process.stdout is not None
     server = json.loads(process.stdout.readline())
-    connection = connection_to(server["url"], timeout=60)
-    connection.request("POST", "/v1/memories", b'{"text": "On its way when the signal came"}')
-    process.send_signal(number)
-    saved = json.loads(connection.getresponse().read())
-    connection.close()
+    body = b'{"text": "On its way when the signal came"}'
+    host, port = server["url"].removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        head = (
+            f"POST /v1/memories HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
+        )
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 100")  # so it is under way
+        process.send_signal(number)
+        connection.sendall(body)
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 201")
+    saved = json.loads(answer.partition(b"\r\n\r\n")[2])
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert machine.json("get", saved["id"])

@@ -1,8 +1,10 @@
 """Any number of relays share one daemon, which comes when it is needed, goes when it is not, and may die any time."""
 
+import json
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from kektor_server.daemon.client import UnixConnection, connection_to, request
 from kektor_server.daemon.places import find_places
 from tests.support.doors import Machine, wait_for
 from tests.support.mcp_client import RawClient
+
+ROUNDS = max(3, int(os.environ.get("KEKTOR_FAULT_ROUNDS", "0")) // 10)
 
 
 def daemons(machine: Machine) -> list[int]:
@@ -25,6 +29,8 @@ def socket_of(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> str:
     return find_places(str(machine.data)).socket
 
 
+@pytest.mark.faults
+@pytest.mark.timeout(60 + 60 * ROUNDS)
 def test_eight_relays_share_one_memory_while_its_daemon_is_killed(machine: Machine) -> None:
     machine.env["KEKTOR_IDLE_EXIT"] = "1"
     clients = [RawClient(machine) for _ in range(8)]
@@ -35,7 +41,7 @@ def test_eight_relays_share_one_memory_while_its_daemon_is_killed(machine: Machi
 
     def work(number: int, client: RawClient) -> None:
         client.initialize(client=f"editor {number}")
-        for turn in range(3):
+        for turn in range(ROUNDS):
             text = f"Editor {number} wrote line {turn} of the shared log"
             result = client.call("remember", text=text)
             with lock:
@@ -46,7 +52,7 @@ def test_eight_relays_share_one_memory_while_its_daemon_is_killed(machine: Machi
     threads = [threading.Thread(target=work, args=(n, client)) for n, client in enumerate(clients)]
     for thread in threads:
         thread.start()
-    for _ in range(3):
+    for _ in range(ROUNDS):
         barrier.wait(120)
         running = daemons(machine)
         assert len(running) == 1  # whoever lost the race to start it has left
@@ -55,14 +61,15 @@ def test_eight_relays_share_one_memory_while_its_daemon_is_killed(machine: Machi
     for thread in threads:
         thread.join(120)
     assert failures == []
-    assert len(written) == 24
+    assert len(written) == 8 * ROUNDS
 
     seen = clients[0].call("recall", query="What did editor 7 write in the shared log?", k=50)
     assert "Editor 7 wrote line 0" in seen["content"][0]["text"]
     assert [client.close() for client in clients] == [(0, b"")] * 8
     wait_for(lambda: not machine.processes(), "everything to leave")
-    listed = machine.json("list", "--limit", "1000")["items"]
-    assert sorted(memory["text"] for memory in listed) == sorted(written)  # nothing lost, nothing twice
+    records = map(json.loads, machine.run("export", "-").stdout.splitlines())
+    stored = [record["text"] for record in records if record["type"] == "node"]
+    assert sorted(stored) == sorted(written)  # nothing lost, nothing twice
     assert machine.json("doctor")["ok"]
 
 
@@ -92,7 +99,7 @@ def test_a_daemon_leaves_when_nobody_needs_it_and_takes_its_socket_along(
     client.call("remember", text="Dana owns the Henderson account")
     assert os.stat(path).st_mode & 0o777 == 0o600
     assert len(daemons(machine)) == 1
-    wait_for(lambda: threading.Event().wait(2.5) or True, "longer than it stays alone")
+    time.sleep(2.5)  # longer than it stays alone
     assert len(daemons(machine)) == 1  # a relay that says nothing is a client all the same
     client.close()
     wait_for(lambda: not machine.processes(), "the daemon to leave")
@@ -190,8 +197,6 @@ def test_internal_routes_and_the_word_of_the_command_line_are_for_the_unix_socke
 
 
 def test_a_call_told_twice_is_done_once(machine: Machine) -> None:
-    import json
-
     def post(name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
         asked = {
             "protocol": 1,
