@@ -95,7 +95,7 @@ def test_correction_resolves(stage: Stage) -> None:
         recall = alice.recall(text, k=1, budget_tokens=120)
         assert known_ids(recall) == [fourth]
         assert recall["hits"][0]["resolved_from"] == origin
-        assert f"replaces={origin}" in recall["context"]
+        assert f"replaces {origin}" in recall["context"]
     # Of the rejected version the question's own words are all that is said; what it is resolved to is still the head.
     recall = alice.recall("Dana lives in Lisbon", k=1, budget_tokens=120)
     assert known_ids(recall) == [fourth]

@@ -46,7 +46,7 @@ def test_recall_k_and_budget(stage: Stage) -> None:
         assert counts([recall["context"]])[0] <= budget
         if stage.door.name != "mcp":  # there the context may have a line before it
             assert counts([recall["context"]])[0] == recall["tokens"]
-        assert [recall["context"].count(f"id={node_id}") for node_id in known_ids(recall)] == [1] * len(recall["hits"])
+        assert [recall["context"].count(f"<memory {node_id} ") for node_id in known_ids(recall)] == [1] * len(recall["hits"])
         assert {*known_ids(recall), *recall["dropped"]} == {*meetings, long}
         assert bool(recall["dropped"]) == (budget < full)
     if not quick:
@@ -97,7 +97,7 @@ def test_recall_fenced(stage: Stage) -> None:
     _is_fenced(context, len(recall["hits"]), "all together")
     assert "The kiosk sells newspapers" in context
     entry = next(part for part in context.split("<memory ") if part.startswith(said))
-    assert entry.count(">") == 1, "what speaks is a label and no more"
+    assert entry.removesuffix("</memories>").count(">") == 1, "what speaks is a label and no more"
 
 
 def _is_fenced(context: str, entries: int, name: str) -> None:
