@@ -381,12 +381,9 @@ class LocalEngine:
         with self._commit, self._reading():
             return [f"{where}: {what}" for where, part in self._structures().items() for what in part.validate()]
 
-    def damaged_files(self) -> list[str]:
-        """Checkpoint files whose bytes are not what was written; reads all of them."""
-        if self._store is None:
-            return []
-        points = self._store.checkpoints
-        return [f"checkpoints/{name}/{file}" for name in points.names() for file in points.damaged_files(name)]
+    def damaged_files(self) -> list[tuple[str, str]]:
+        """Files whose bytes are not what was written, and what is wrong with each; reads all of them."""
+        return [] if self._store is None else self._store.damaged_files()
 
     def secret(self, name: str) -> bytes:
         """A key of this database that no door shows."""
@@ -451,6 +448,7 @@ class LocalEngine:
                 store.reject_checkpoint(name, f"{type(error).__name__}: {error}")
                 continue
             self.lsn = self._checkpoint_lsn = manifest.lsn
+            store.checkpoints.base = name
             return manifest.lsn
         return 0
 
