@@ -199,7 +199,8 @@ class LocalEngine:
     def nearest(self, view: View, vector: Vector, k: int, *, ef: int | None = None) -> list[Scored]:
         with self._reading():
             space, visible = self._seen(view)
-        slots, scores = space.vectors.search(vector, k, ef=ef, filter=visible.native)
+        with _damage_named():
+            slots, scores = space.vectors.search(vector, k, ef=ef, filter=visible.native)
         return self._scored(space, slots, scores)
 
     def nearest_batch(
@@ -207,7 +208,8 @@ class LocalEngine:
     ) -> tuple[list[list[str]], NDArray[np.float32]]:
         with self._reading():
             space, visible = self._seen(view)
-        slots, scores = space.vectors.search_batch(vectors, k, ef=ef, filter=visible.native, threads=threads)
+        with _damage_named():
+            slots, scores = space.vectors.search_batch(vectors, k, ef=ef, filter=visible.native, threads=threads)
         with self._reading():
             key = space.names.key
             ids = [[held.id for slot in row if (held := key(slot)) is not None] for row in slots.tolist()]
@@ -216,7 +218,8 @@ class LocalEngine:
     def match_text(self, view: View, query: str, k: int) -> list[Scored]:
         with self._reading():
             space, visible = self._seen(view)
-        slots, scores = space.texts.search(query, k, filter=visible.native)
+        with _damage_named():
+            slots, scores = space.texts.search(query, k, filter=visible.native)
         return self._scored(space, slots, scores)
 
     def text_scores(self, view: View, query: str, keys: Sequence[NodeKey]) -> list[float]:
@@ -224,7 +227,8 @@ class LocalEngine:
             space, visible = self._seen(view)
             slots = [space.names.slot(key) for key in keys]
         known = [slot for slot in slots if slot is not None and slot in visible.slots]
-        scores = dict(zip(known, space.texts.scores(query, np.array(known, np.uint32)).tolist(), strict=True))
+        with _damage_named():
+            scores = dict(zip(known, space.texts.scores(query, np.array(known, np.uint32)).tolist(), strict=True))
         return [scores.get(slot, 0.0) if slot is not None else 0.0 for slot in slots]
 
     def vector_scores(self, view: View, vector: Vector, keys: Sequence[NodeKey]) -> list[float | None]:
@@ -309,7 +313,7 @@ class LocalEngine:
 
     @contextmanager
     def transaction(self) -> Iterator[LocalTransaction]:
-        with self._commit:
+        with self._commit, _damage_named():
             self._ready()
             if self._broken is not None:
                 raise Unavailable(self._broken)
@@ -527,7 +531,8 @@ class LocalEngine:
             self._ready()
             with self._state:
                 if not self._stale:
-                    yield
+                    with _damage_named():
+                        yield
                     return
 
     def _ready(self) -> None:
@@ -590,6 +595,15 @@ class LocalEngine:
                     yield walk.Step(number, other)
 
         return steps
+
+
+@contextmanager
+def _damage_named() -> Iterator[None]:
+    """What the native structures find broken, as the error that callers know."""
+    try:
+        yield
+    except CorruptFile as error:
+        raise Corrupt(f"{error}; doctor tells what else is damaged") from error
 
 
 def _read_cursor(cursor: str | None) -> int | None:
