@@ -206,7 +206,8 @@ class LocalEngine:
     def nearest(self, view: View, vector: Vector, k: int, *, ef: int | None = None) -> list[Scored]:
         with self._reading():
             space, visible = self._seen(view)
-        slots, scores = space.vectors.search(vector, k, ef=ef, filter=visible.native)
+        with _damage_named():
+            slots, scores = space.vectors.search(vector, k, ef=ef, filter=visible.native)
         return self._scored(space, slots, scores)
 
     def nearest_batch(
@@ -214,7 +215,8 @@ class LocalEngine:
     ) -> tuple[list[list[str]], NDArray[np.float32]]:
         with self._reading():
             space, visible = self._seen(view)
-        slots, scores = space.vectors.search_batch(vectors, k, ef=ef, filter=visible.native, threads=threads)
+        with _damage_named():
+            slots, scores = space.vectors.search_batch(vectors, k, ef=ef, filter=visible.native, threads=threads)
         with self._reading():
             key = space.names.key
             ids = [[held.id for slot in row if (held := key(slot)) is not None] for row in slots.tolist()]
@@ -223,7 +225,8 @@ class LocalEngine:
     def match_text(self, view: View, query: str, k: int) -> list[Scored]:
         with self._reading():
             space, visible = self._seen(view)
-        slots, scores = space.texts.search(query, k, filter=visible.native)
+        with _damage_named():
+            slots, scores = space.texts.search(query, k, filter=visible.native)
         return self._scored(space, slots, scores)
 
     def text_scores(self, view: View, query: str, keys: Sequence[NodeKey]) -> list[float]:
@@ -231,7 +234,8 @@ class LocalEngine:
             space, visible = self._seen(view)
             slots = [space.names.slot(key) for key in keys]
         known = [slot for slot in slots if slot is not None and slot in visible.slots]
-        scores = dict(zip(known, space.texts.scores(query, np.array(known, np.uint32)).tolist(), strict=True))
+        with _damage_named():
+            scores = dict(zip(known, space.texts.scores(query, np.array(known, np.uint32)).tolist(), strict=True))
         return [scores.get(slot, 0.0) if slot is not None else 0.0 for slot in slots]
 
     def vector_scores(self, view: View, vector: Vector, keys: Sequence[NodeKey]) -> list[float | None]:
@@ -316,7 +320,7 @@ class LocalEngine:
 
     @contextmanager
     def transaction(self) -> Iterator[LocalTransaction]:
-        with self._commit:
+        with self._commit, _damage_named():
             self._ready()
             if self._broken is not None:
                 raise Unavailable(self._broken)
@@ -388,12 +392,9 @@ class LocalEngine:
         with self._commit, self._reading():
             return [f"{where}: {what}" for where, part in self._structures().items() for what in part.validate()]
 
-    def damaged_files(self) -> list[str]:
-        """Checkpoint files whose bytes are not what was written; reads all of them."""
-        if self._store is None:
-            return []
-        points = self._store.checkpoints
-        return [f"checkpoints/{name}/{file}" for name in points.names() for file in points.damaged_files(name)]
+    def damaged_files(self) -> list[tuple[str, str]]:
+        """Files whose bytes are not what was written, and what is wrong with each; reads all of them."""
+        return [] if self._store is None else self._store.damaged_files()
 
     def secret(self, name: str) -> bytes:
         """A key of this database that no door shows."""
@@ -458,6 +459,7 @@ class LocalEngine:
                 store.reject_checkpoint(name, f"{type(error).__name__}: {error}")
                 continue
             self.lsn = self._checkpoint_lsn = manifest.lsn
+            store.checkpoints.base = name
             return manifest.lsn
         return 0
 
@@ -536,7 +538,8 @@ class LocalEngine:
             self._ready()
             with self._state:
                 if not self._stale:
-                    yield
+                    with _damage_named():
+                        yield
                     return
 
     def _ready(self) -> None:
@@ -599,6 +602,15 @@ class LocalEngine:
                     yield walk.Step(number, other)
 
         return steps
+
+
+@contextmanager
+def _damage_named() -> Iterator[None]:
+    """What the native structures find broken, as the error that callers know."""
+    try:
+        yield
+    except CorruptFile as error:
+        raise Corrupt(f"{error}; doctor tells what else is damaged") from error
 
 
 def _read_cursor(cursor: str | None) -> int | None:

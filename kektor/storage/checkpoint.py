@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +41,13 @@ class Manifest(msgspec.Struct, frozen=True):
     created_at: int
     structures: list[str]
     files: dict[str, FileEntry]
+    digest: str
+    """SHA-256 of the manifest itself, with nothing in this place."""
+
+    @property
+    def expected_digest(self) -> str:
+        plain = msgspec.structs.replace(self, digest="")
+        return hashlib.sha256(msgspec.json.encode(plain, order="deterministic")).hexdigest()
 
 
 class Frozen(NamedTuple):
@@ -57,6 +64,10 @@ class Checkpoints:
     def __init__(self, folder: Path) -> None:
         self._current = folder / "CURRENT"
         self._folder = folder / "checkpoints"
+        self.base: str | None = None
+        """The checkpoint that the structures were opened from or last written to: what a clean chunk equals."""
+        self.rejected: set[str] = set()
+        """Those that could not be opened. They count for nothing, and are not removed while they are news."""
         make_folder(self._folder)
 
     def names(self) -> list[str]:
@@ -84,6 +95,8 @@ class Checkpoints:
             raise Corrupt(
                 f"{folder} has data format {manifest.format}, newer than this program's {FORMAT}: upgrade kektor"
             )
+        if manifest.digest != manifest.expected_digest:
+            raise Corrupt(f"{folder}/manifest.json is damaged: it does not have its own digest")
         for file, entry in manifest.files.items():
             try:
                 length = (folder / file).stat().st_size
@@ -93,25 +106,52 @@ class Checkpoints:
                 raise Corrupt(f"{folder / file} is {length} bytes long, its manifest says {entry.length}")
         return manifest
 
-    def damaged_files(self, name: str) -> list[str]:
-        """Files of a checkpoint whose SHA-256 is not the manifest's; reads every byte."""
-        folder = self._folder / name
-        damaged = []
-        for file, entry in self.read(name).files.items():
-            with (folder / file).open("rb") as stream:
-                if hashlib.file_digest(stream, "sha256").hexdigest() != entry.sha256:
-                    damaged.append(file)
+    def damaged_files(self) -> list[tuple[str, str]]:
+        """What is not as it was written, and how: every byte is read, of every checkpoint."""
+        complete = self.names()
+        damaged = [(f"checkpoints/{name}/{file}", what) for name in complete for file, what in self._damage(name)]
+        newest = max(complete, default="")
+        # Only a newer one may be incomplete: an attempt that a crash ended.
+        damaged += [
+            (f"checkpoints/{path.name}", "its manifest is missing")
+            for path in sorted(self._folder.iterdir())
+            if path.name not in complete and path.name < newest
+        ]
+        if newest and self._content_of_current() not in {f"{name}\n" for name in complete}:
+            damaged.append(("CURRENT", "it names no checkpoint that is there"))
         return damaged
+
+    def _damage(self, name: str) -> Iterator[tuple[str, str]]:
+        folder = self._folder / name
+        try:
+            manifest = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Manifest)
+        except msgspec.MsgspecError as error:
+            yield "manifest.json", str(error)
+            return
+        if manifest.digest != manifest.expected_digest:
+            yield "manifest.json", "it does not have its own digest"
+        for file, entry in manifest.files.items():
+            try:
+                with (folder / file).open("rb") as stream:
+                    if hashlib.file_digest(stream, "sha256").hexdigest() != entry.sha256:
+                        yield file, "its bytes are not what was written (SHA-256)"
+            except OSError as error:
+                yield file, f"it cannot be read: {error.strerror}"
+
+    def _content_of_current(self) -> str | None:
+        try:
+            return self._current.read_text()
+        except (OSError, UnicodeDecodeError):
+            return None
 
     def write(self, frozen: Frozen, *, created_at: int) -> Manifest:
         """Write and publish a checkpoint; the structures' freeze is ended by the caller."""
         name = f"{frozen.lsn:020d}"
         folder = self._folder / name
-        previous = next(iter(self.names()), None)
-        if previous == name:
+        if self.base == name:
             return self.read(name)
-        old = self.read(previous) if previous else None
-        if folder.exists():  # an attempt at the same LSN that did not finish
+        old = self._base_manifest()
+        if folder.exists():  # an attempt at the same LSN that did not finish, or one that could not be opened
             shutil.rmtree(folder)
         folder.mkdir(mode=0o700)
         files: dict[str, FileEntry] = {}
@@ -121,24 +161,34 @@ class Checkpoints:
             for chunk in chunks:
                 key = f"{where}/{chunk.name}"
                 if old is not None and not chunk.dirty and key in old.files:
-                    os.link(self._folder / str(previous) / key, target / chunk.name)
+                    os.link(self._folder / str(self.base) / key, target / chunk.name)
                     files[key] = old.files[key]
                 else:
                     length, sha256 = frozen.structures[where].write(chunk, str(target / chunk.name))
                     files[key] = FileEntry(length, sha256)
             sync_folder(target)
             sync_folder(target.parent)
-        manifest = Manifest(FORMAT, frozen.lsn, created_at, sorted(frozen.chunks), files)
+        manifest = Manifest(FORMAT, frozen.lsn, created_at, sorted(frozen.chunks), files, "")
+        manifest = msgspec.structs.replace(manifest, digest=manifest.expected_digest)
         replace_file(folder / "manifest.json", msgspec.json.format(msgspec.json.encode(manifest)))
         sync_folder(self._folder)
         replace_file(self._current, name.encode() + b"\n")
+        self.base = name
+        self.rejected.discard(name)
         return manifest
 
+    def _base_manifest(self) -> Manifest | None:
+        """None when it is damaged or gone: then nothing of it is linked, and everything is written anew."""
+        try:
+            return None if self.base is None else self.read(self.base)
+        except (Corrupt, OSError):
+            return None
+
     def prune(self) -> int:
-        """Remove all but the newest two and unfinished ones; returns the LSN the log may be trimmed behind."""
-        kept = self.names()[:KEPT]
+        """Remove all but the newest two good ones; returns the LSN the log may be trimmed behind."""
+        kept = [name for name in self.names() if name not in self.rejected][:KEPT]
         for path in self._folder.iterdir():
-            if path.name not in kept:
+            if path.name not in kept and path.name not in self.rejected:
                 shutil.rmtree(path)
         sync_folder(self._folder)
         return int(kept[-1]) if len(kept) == KEPT else 0

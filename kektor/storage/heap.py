@@ -166,7 +166,6 @@ class _HeapFile:
         self._ends: NDArray[np.uint64] = np.frombuffer(tables, "<u8", ROWS)
         self._checksums: NDArray[np.uint32] = np.frombuffer(tables, "<u4", ROWS, ROWS * 8)
         if (np.diff(self._ends.astype(np.int64)) < 0).any() or int(self._ends[-1]) + _TABLE_BYTES != length:
-            os.close(self._descriptor)
             raise CorruptFile(f"{path}: its table of rows does not add up to its length")
 
     def __del__(self) -> None:

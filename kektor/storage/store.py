@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from kektor_native import Damage, Frame, Log, scan_log
+from kektor_native import Damage, Frame, Log, crc32c, scan_log
 
 from kektor import clock
 from kektor.errors import Corrupt, Invalid, Unavailable
@@ -15,6 +15,8 @@ from kektor.storage.lock import DirectoryLock
 from kektor.storage.structure import FrozenChunk, Structure
 
 __all__ = ["Durability", "Finding", "Store"]
+
+_SECRET_BYTES = 32
 
 
 class Durability(NamedTuple):
@@ -71,21 +73,44 @@ class Store:
         self._logged_to = 0
 
     def secret(self, name: str, *, fresh: bool) -> bytes:
-        """32 random bytes of this database, readable by its owner only; made once, while it is `fresh`."""
+        """32 random bytes of this database, readable by its owner only; made once, while it is `fresh`.
+
+        The file holds their CRC behind them: another key would recognise nothing, and nobody would notice.
+        """
         path = self.folder / "keys" / name
         if fresh and not path.exists():
-            replace_file(path, clock.random_bytes(32))
+            made = clock.random_bytes(_SECRET_BYTES)
+            replace_file(path, made + _checksum(made))
         try:
-            secret = path.read_bytes()
+            content = path.read_bytes()
         except FileNotFoundError:
-            secret = b""
-        if len(secret) != 32:
+            content = b""
+        secret, checksum = content[:_SECRET_BYTES], content[_SECRET_BYTES:]
+        if len(secret) != _SECRET_BYTES or checksum != _checksum(secret):
             raise Corrupt(
                 f"{path} is missing or damaged: what was rejected could not be recognised without it. "
                 "Restore it from a backup.",
                 details={"path": str(path)},
             )
         return secret
+
+    def damaged_files(self) -> list[tuple[str, str]]:
+        """Every file whose bytes are not what was written, and what is wrong; reads all of checkpoints and log."""
+        return [*self.checkpoints.damaged_files(), *self._damaged_log()]
+
+    def _damaged_log(self) -> Iterator[tuple[str, str]]:
+        """Also segments that opening had no need to read: falling back to the older checkpoint needs them."""
+        kept = [int(name) for name in self.checkpoints.names() if name not in self.checkpoints.rejected]
+        expected = min(kept, default=0) + 1
+        for segment, items in scan_log(str(self.folder / "log"), 0):
+            where = f"log/{os.path.basename(segment)}"
+            for item in items:
+                if isinstance(item, Damage):
+                    yield where, f"{item.length} bytes at offset {item.offset} are no good frame"
+                elif item.lsn >= expected:
+                    if item.lsn > expected:
+                        yield where, f"transactions {expected} to {item.lsn - 1} are missing before it"
+                    expected = item.lsn + 1
 
     def manifests(self) -> Iterator[tuple[str, Manifest]]:
         """Checkpoints that look whole, newest first; damaged ones become findings."""
@@ -97,6 +122,7 @@ class Store:
 
     def reject_checkpoint(self, name: str, why: str) -> None:
         """Note a checkpoint that cannot be used; the older one and the log still hold everything."""
+        self.checkpoints.rejected.add(name)
         self.findings.append(
             Finding("error", f"checkpoints/{name}", why, "nothing: the older checkpoint was used", "repair")
         )
@@ -190,6 +216,10 @@ class Store:
                 self._log.close()
         finally:
             self._lock.release()
+
+
+def _checksum(secret: bytes) -> bytes:
+    return crc32c(secret).to_bytes(4, "little")
 
 
 def _failed(folder: Path, error: OSError) -> Unavailable:

@@ -24,6 +24,7 @@ _numbers = count(1)
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "doors(*names): the doors a test comes through (default: library, rest, mcp)")
+    config.addinivalue_line("markers", "door(name): the one door of a test that has no stage")
     config.addinivalue_line("markers", "index(**settings): how its index is made; meaning=True takes the real embedder")
     config.addinivalue_line("markers", "promise(*ids): the promises kept, where the test's name does not say")
 
@@ -103,6 +104,9 @@ def pending(request: pytest.FixtureRequest) -> PendingParts:
     found = id_of_test(request.node.originalname)
     for promise in mark.args if mark is not None else [found] if found else []:
         request.node.user_properties.append(("promise", promise))
+    door = request.node.get_closest_marker("door")
+    if door is not None:
+        request.node.user_properties.append(("door", door.args[0]))
     return PendingParts()
 
 

@@ -30,11 +30,11 @@ def _of_files(engine: LocalEngine) -> Iterator[Finding]:
     for broken in engine.validate():
         where, _, what = broken.partition(": ")
         yield Finding("error", where, what, "answers that rest on it may be wrong", _BACKUP)
-    for file in engine.damaged_files():
+    for file, what in engine.damaged_files():
         yield Finding(
             "error",
             file,
-            "its bytes are not what was written (SHA-256)",
+            what,
             "nothing as long as the other checkpoint and the log are whole",
             _BACKUP,
         )
