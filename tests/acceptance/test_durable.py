@@ -159,7 +159,9 @@ class _Small:
         told: dict[str, Any] = {}
         for n in range(15):
             told[f"stone {n}"] = _tried(lambda n=n: _one(memory, n))
-        told["edges"] = _tried(lambda: [(e.rel, e.props) for stone in _numbered(memory, 0) for e in memory.edges(stone)])
+        told["edges"] = _tried(
+            lambda: [(e.rel, e.props) for stone in _numbered(memory, 0) for e in memory.edges(stone)]
+        )
         told["recalled"] = _tried(lambda: memory.recall("Stone 3 weighs 9 grams").hits[0].memory.text)
         told["rejected"] = _tried(lambda: memory.remember("Stone 5 weighs 25 grams").outcome)
         for node_id in "xyz":

@@ -114,8 +114,10 @@ def _bodies(alice: Caller) -> dict[str, tuple[Callable[..., Any], Callable[..., 
                    lambda **k: alice.ingest("gate", [{"role": "user", "content": "It is oiled"}], **k)),
         "upsert": (lambda **k: alice.upsert({"id": "raw", "text": "gate", "metadata": {"n": 1}}, **k),
                    lambda **k: alice.upsert({"id": "raw", "text": "gate", "metadata": {"n": 2}}, **k)),
-        "link": (lambda **k: alice.call("link", edges=[{"src": ids["link"][0], "rel": "of", "dst": ids["pin"][0]}], **k),
-                 lambda **k: alice.call("link", edges=[{"src": ids["link"][1], "rel": "of", "dst": ids["pin"][0]}], **k)),
+        "link": tuple(
+            lambda src=src, **k: alice.call("link", edges=[{"src": src, "rel": "of", "dst": ids["pin"][0]}], **k)
+            for src in ids["link"][:2]
+        ),
         **{name: (lambda name=name, **k: alice.call(name, ids[name][0], **k),
                   lambda name=name, **k: alice.call(name, ids[name][1], **k))
            for name in ("retract", "archive", "confirm", "pin")},

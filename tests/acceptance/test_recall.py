@@ -23,7 +23,7 @@ FACTS = [
 @pytest.mark.index(meaning=True)
 @pytest.mark.doors("library", "rest", "mcp", "cli")
 def test_recall_k_and_budget(stage: Stage) -> None:
-    """Never more hits than k, exactly k where there are enough; never more tokens than the budget, envelope included."""
+    """Never more hits than k, exactly k where there are enough; never more tokens than the budget, envelope and all."""
     alice, prepared = stage.caller("alice"), stage.preparing("alice")
     meetings = [prepared.remember(f"Dana met client number {n} at the harbour and talked about ferries")["id"]
                 for n in range(24)]  # fmt: skip
@@ -46,7 +46,9 @@ def test_recall_k_and_budget(stage: Stage) -> None:
         assert counts([recall["context"]])[0] <= budget
         if stage.door.name != "mcp":  # there the context may have a line before it
             assert counts([recall["context"]])[0] == recall["tokens"]
-        assert [recall["context"].count(f"<memory {node_id} ") for node_id in known_ids(recall)] == [1] * len(recall["hits"])
+        assert [recall["context"].count(f"<memory {node_id} ") for node_id in known_ids(recall)] == [1] * len(
+            recall["hits"]
+        )
         assert {*known_ids(recall), *recall["dropped"]} == {*meetings, long}
         assert bool(recall["dropped"]) == (budget < full)
     if not quick:
@@ -165,7 +167,7 @@ def test_recall_no_match(stage: Stage) -> None:
 
 @pytest.mark.index(meaning=True)
 def test_recall_no_match_knows_who_asks(stage: Stage) -> None:
-    """A name is known from a speaker, a tag or the caller's own scope as well as from a text, and only to who sees it."""
+    """A name is known from a speaker, a tag or the caller's scope as well as from a text, and only to who sees it."""
     alice, prepared = stage.caller("alice"), stage.preparing("alice")
     prepared.ingest("talk", [{"role": "user", "content": "I moved to Ghent last week", "speaker": "Wilhelmina"}])
     prepared.remember("The ferry to the island leaves at nine", tags=["Scandlines"])

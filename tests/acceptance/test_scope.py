@@ -98,7 +98,8 @@ def test_scope_caller_cannot_widen(stage: Stage) -> None:
         still_hers()
     for filter in ("scope.user = 'bob'", "scope.user != 'alice'", "scope.user = 'bob' OR scope.user = 'alice'",
                    "NOT scope.user = 'alice'", "scope.user LIKE '%'", "text CONTAINS 'zephyrberries'",
-                   {"eq": ["scope.user", "bob"]}, {"or": [{"eq": ["scope.user", "bob"]}, {"ne": ["id", "x"]}]}):  # fmt: skip
+                   {"eq": ["scope.user", "bob"]},
+                   {"or": [{"eq": ["scope.user", "bob"]}, {"ne": ["id", "x"]}]}):  # fmt: skip
         with stage.pending.part():
             assert his not in known_ids(alice.recall("What grows on the roof?", filter=filter))
         with stage.pending.part():

@@ -171,7 +171,8 @@ def test_tombstone_normalization(stage: Stage) -> None:
             assert refused.code == "blocked", name
         else:
             pytest.fail(f"{name} got through: {receipt}")
-    for other in (TWIN, VALUE.replace("4417", "4471"), VALUE.replace("is", "is not"), VALUE.replace("Zephyr-", "Zephyr"),
+    for other in (TWIN, VALUE.replace("4417", "4471"), VALUE.replace("is", "is not"),
+                  VALUE.replace("Zephyr-", "Zephyr"),
                   VALUE[:-1], f"{VALUE} 2"):  # fmt: skip
         assert alice.remember(other)["outcome"] == "created", other
     with stage.pending.part():
@@ -179,7 +180,7 @@ def test_tombstone_normalization(stage: Stage) -> None:
 
 
 def test_tombstone_reextraction(stage: Stage) -> None:
-    """The conversation comes in again with its other facts; what was rejected is named as blocked, and no second unit."""
+    """The conversation comes in again with its other facts; what was rejected is named as blocked, and not stored."""
     talk = [
         {"role": "user", "content": "The mill stands by the river", "at": "2026-01-01"},
         {"role": "user", "content": VALUE, "at": "2026-01-02"},
