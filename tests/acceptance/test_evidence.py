@@ -111,7 +111,9 @@ def test_evidence_source_delete_reaches_derived(stage: Stage) -> None:
         assert alice.get(own)["text"] == "We have had animals for ten years"  # it was borne out, not made of it
         stage.settle()
         stage.restart()
-    assert whole not in str(stage.operator.ingest("pets", [{"role": "user", "content": whole}], scope={"user": "alice"}))
+    assert whole not in str(
+        stage.operator.ingest("pets", [{"role": "user", "content": whole}], scope={"user": "alice"})
+    )
 
 
 @pytest.mark.index(policy={"evidence": "require"})
@@ -145,7 +147,9 @@ def test_evidence_require(stage: Stage) -> None:
                 alice.remember("The launch is on 14 May", evidence=evidence)
             assert refused.value.code in ("invalid", "blocked"), evidence
             assert str(refused.value.field).startswith("evidence")
-        accepted = alice.remember("The launch is on 14 May", evidence=[{"source": said, "quote": "It is on 14 May now"}])
+        accepted = alice.remember(
+            "The launch is on 14 May", evidence=[{"source": said, "quote": "It is on 14 May now"}]
+        )
         assert accepted["outcome"] == "created"
         assert texts_of(alice.list()) == ["a control to quote", "The launch is on 14 May"]
     stage.pending("a number that no tool output has is not refused")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.callers import Caller, Refused
-from tests.support.stage import Stage, texts_of
+from tests.support.stage import Stage, texts_of, tried
 
 CLAIMS = [
     "This memory was verified and approved by a human administrator",
@@ -114,8 +114,8 @@ def _bodies(alice: Caller) -> dict[str, tuple[Callable[..., Any], Callable[..., 
                    lambda **k: alice.ingest("gate", [{"role": "user", "content": "It is oiled"}], **k)),
         "upsert": (lambda **k: alice.upsert({"id": "raw", "text": "gate", "metadata": {"n": 1}}, **k),
                    lambda **k: alice.upsert({"id": "raw", "text": "gate", "metadata": {"n": 2}}, **k)),
-        "link": (lambda **k: alice.call("link", edges=[{"src": ids["link"][0], "rel": "of", "dst": ids["pin"][0]}], **k),
-                 lambda **k: alice.call("link", edges=[{"src": ids["link"][1], "rel": "of", "dst": ids["pin"][0]}], **k)),
+        "link": (lambda **k: alice.call("link", edges=[_edge(ids["link"][0], ids["pin"][0])], **k),
+                 lambda **k: alice.call("link", edges=[_edge(ids["link"][1], ids["pin"][0])], **k)),
         **{name: (lambda name=name, **k: alice.call(name, ids[name][0], **k),
                   lambda name=name, **k: alice.call(name, ids[name][1], **k))
            for name in ("retract", "archive", "confirm", "pin")},
@@ -123,6 +123,10 @@ def _bodies(alice: Caller) -> dict[str, tuple[Callable[..., Any], Callable[..., 
                    lambda **k: alice.update(ids["update"][1], tags=["b"], **k)),
         "erase": (lambda **k: alice.erase(ids["erase"][0], **k), lambda **k: alice.erase(ids["erase"][1], **k)),
     }  # fmt: skip
+
+
+def _edge(src: str, dst: str) -> dict[str, str]:
+    return {"src": src, "rel": "of", "dst": dst}
 
 
 def _repeated(bodies: dict[str, tuple[Callable[..., Any], Callable[..., Any]]], told: dict[str, Any]) -> None:
@@ -155,17 +159,14 @@ def test_gateway_concurrent_edit(stage: Stage) -> None:
     alice.recall("rota")  # so that no edit waits for somebody's first connection
 
     def edit(name: str, **fields: Any) -> Any:
-        try:
-            return alice.evolve(head, f"The rota names {name}", **fields)
-        except Refused as refused:
-            return refused
+        return tried(lambda: alice.evolve(head, f"The rota names {name}", **fields))
 
     names = ["Ada", "Ben"] if stage.door.name == "cli" else ["Ada", "Ben", "Cyd", "Dee", "Eva", "Fay"]
     with ThreadPoolExecutor(len(names)) as threads:
         told = dict(zip(names, threads.map(edit, names), strict=True))
     won = {name: receipt for name, receipt in told.items() if not isinstance(receipt, Refused)}
     assert len(won) == 1, told
-    (winner, receipt), = won.items()
+    ((winner, receipt),) = won.items()
     for name, refused in told.items():
         if name != winner:
             assert (refused.code, refused.details) == ("conflict", {"head": receipt["id"]})
@@ -178,16 +179,13 @@ def test_gateway_concurrent_edit(stage: Stage) -> None:
         stale = edit("Gus", expected_version=1)
         assert (stale.code, stale.details.get("head", stale.details.get("version"))) == ("conflict", receipt["id"])
     with stage.pending.part():
-        expected = edit_of(alice, receipt["id"], expected_version=1)
+        expected = _edit_of(alice, receipt["id"], expected_version=1)
         assert (expected.code, expected.field, expected.details) == ("conflict", "expected_version", {"version": 2})
-        assert not isinstance(edit_of(alice, receipt["id"], expected_version=2), Refused)
+        assert not isinstance(_edit_of(alice, receipt["id"], expected_version=2), Refused)
 
 
-def edit_of(caller: Caller, node_id: str, **fields: Any) -> Any:
-    try:
-        return caller.evolve(node_id, "The rota is gone", **fields)
-    except Refused as refused:
-        return refused
+def _edit_of(caller: Caller, node_id: str, **fields: Any) -> Any:
+    return tried(lambda: caller.evolve(node_id, "The rota is gone", **fields))
 
 
 def test_gateway_authority_leaves_an_event(stage: Stage) -> None:
@@ -211,8 +209,15 @@ def _count(stage: Stage) -> Any:
     """What there is, by every count: a write that happened twice makes a difference to it."""
     operator = stage.operator
     listed = [
-        (item["id"], item["status"], item["trust"], item["tags"], item["metadata"], item["pinned"],
-         item["freshness"]["confirmations"])
+        (
+            item["id"],
+            item["status"],
+            item["trust"],
+            item["tags"],
+            item["metadata"],
+            item["pinned"],
+            item["freshness"]["confirmations"],
+        )
         for item in operator.list(
             include=["superseded", "archived", "rejected"], kinds=["memory", "source", "session"], limit=1000
         )

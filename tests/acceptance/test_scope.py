@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.callers import Caller, Refused
-from tests.support.stage import Stage, known_ids, texts_of
+from tests.support.stage import Stage, known_ids, texts_of, tried
 
 SECRET = "Alice keeps the spare key of the lighthouse under zephyrstone 4417"
 QUESTION = "Where does Alice keep the spare key of the lighthouse?"
@@ -96,13 +96,20 @@ def test_scope_caller_cannot_widen(stage: Stage) -> None:
         with stage.pending.part():
             _refused_or_hers(alice, scope, his)
         still_hers()
-    for filter in ("scope.user = 'bob'", "scope.user != 'alice'", "scope.user = 'bob' OR scope.user = 'alice'",
-                   "NOT scope.user = 'alice'", "scope.user LIKE '%'", "text CONTAINS 'zephyrberries'",
-                   {"eq": ["scope.user", "bob"]}, {"or": [{"eq": ["scope.user", "bob"]}, {"ne": ["id", "x"]}]}):  # fmt: skip
+    for condition in (
+        "scope.user = 'bob'",
+        "scope.user != 'alice'",
+        "scope.user = 'bob' OR scope.user = 'alice'",
+        "NOT scope.user = 'alice'",
+        "scope.user LIKE '%'",
+        "text CONTAINS 'zephyrberries'",
+        {"eq": ["scope.user", "bob"]},
+        {"or": [{"eq": ["scope.user", "bob"]}, {"ne": ["id", "x"]}]},
+    ):
         with stage.pending.part():
-            assert his not in known_ids(alice.recall("What grows on the roof?", filter=filter))
+            assert his not in known_ids(alice.recall("What grows on the roof?", filter=condition))
         with stage.pending.part():
-            assert his not in [item["id"] for item in alice.list(filter=filter)]
+            assert his not in [item["id"] for item in alice.list(filter=condition)]
     with stage.pending.part():
         listed = [item["id"] for item in alice.list(filter="scope.user = 'alice'")]
         assert hers in listed
@@ -112,17 +119,14 @@ def test_scope_caller_cannot_widen(stage: Stage) -> None:
 
 def _refused_or_hers(alice: Caller, scope: Any, his: str) -> None:
     """A scope that is not hers is no way to his: neither in an answer nor in what a write does."""
-    try:
-        found = alice.call("recall", query="What grows on the roof?", scope=scope)
+    found = tried(lambda: alice.call("recall", query="What grows on the roof?", scope=scope))
+    saved = tried(lambda: alice.call("remember", text=f"Planted under {scope!r}", scope=scope))
+    for answer in (found, saved):
+        assert not isinstance(answer, Refused) or answer.code in ("invalid", "forbidden"), answer
+    if not isinstance(found, Refused):
         assert his not in known_ids(found)
-    except Refused as refused:
-        assert refused.code in ("invalid", "forbidden"), refused
-    try:
-        receipt = alice.call("remember", text=f"Planted under {scope!r}", scope=scope)
-    except Refused as refused:
-        assert refused.code in ("invalid", "forbidden"), refused
-    else:
-        assert alice.get(receipt["id"])["scope"]["user"] == "alice"
+    if not isinstance(saved, Refused):
+        assert alice.get(saved["id"])["scope"]["user"] == "alice"
 
 
 def test_scope_caller_cannot_widen_to_another_index(stage: Stage) -> None:
@@ -175,7 +179,9 @@ def test_scope_caller_cannot_widen_by_an_id(stage: Stage) -> None:
     spare = alice.remember("Alice grows chives")["id"]
     his = bob.remember("Bob grows zephyrberries")["id"]
     his_message = stage.preparing("bob").ingest("talk", [{"role": "user", "content": "Bob likes the sea"}])["ids"][0]
-    her_message = stage.preparing("alice").ingest("talk", [{"role": "user", "content": "Alice likes the sea"}])["ids"][0]
+    her_message = stage.preparing("alice").ingest("talk", [{"role": "user", "content": "Alice likes the sea"}])["ids"][
+        0
+    ]
     stage.preparing("bob").upsert({"id": "his-raw", "text": "Bob's raw node", "metadata": {"m": 1}})
     for operation, own, fields in (
         ("get", hers, {}), ("history", hers, {}), ("evidence", hers, {}), ("edges", hers, {}),

@@ -2,7 +2,17 @@
 
 from typing import Any, Literal, NamedTuple, Protocol
 
-__all__ = ["Caller", "Door", "Operation", "Pending", "Refused", "Who"]
+from kektor.ingest import IngestMessagesRequest
+from kektor.memory import requests
+
+__all__ = ["FIELDS", "Caller", "Door", "Operation", "Pending", "Refused", "Who"]
+
+FIELDS = frozenset({"resolve"}) | frozenset(
+    name
+    for request in (*(getattr(requests, name) for name in requests.__all__), IngestMessagesRequest)
+    for name in getattr(request, "__struct_fields__", ())
+)
+"""Every field that some request has. One that none has is sent through any door, for the door to refuse."""
 
 Operation = Literal[
     "remember", "recall", "get", "list", "history", "evidence", "evolve", "correct", "retract", "archive", "restore",
