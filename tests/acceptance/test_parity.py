@@ -113,6 +113,7 @@ TABLE: tuple[Step, ...] = (
     Step("list", {"include": ["superseded", "rejected"]}),
     Step("upsert", {"nodes": [{"id": "v1", "vector": NEAR, "text": "alpha", "metadata": {"n": 1}, "tags": ["t"]}]}),
     Step("upsert", {"nodes": [{"id": "v1", "vector": [1.0]}]}),
+    Step("upsert", {"nodes": [{"id": "my-own-id", "text": "in a memory's place"}]}),
     Step("node", {}, "v1"),
     Step("patch", {"metadata": {"m": 2}}, "v1"),
     Step("nodes", {}),

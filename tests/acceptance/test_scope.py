@@ -235,6 +235,70 @@ def test_scope_caller_cannot_widen_by_an_id(stage: Stage) -> None:
     assert bob.get(his)["tags"] == []
 
 
+@pytest.mark.doors("library", "rest", "mcp")
+@pytest.mark.parametrize("member", ["agent", "project"])
+def test_scope_cross_tenant_absent_by_member(stage: Stage, member: str) -> None:
+    """Agents and projects are kept apart as users are; what belongs to none of them is there for all."""
+    first, second = stage.caller(**{member: "one"}), stage.caller(**{member: "two"})
+    hers = first.remember("The first keeps zephyrstone in the shed")["id"]
+    his = second.remember("The second keeps sandstone in the shed")["id"]
+    shared = stage.operator.remember("The shed stands behind the mill")["id"]
+    for caller, own, foreign in ((first, hers, his), (second, his, hers)):
+        found = known_ids(caller.recall("keeps stone in the shed behind the mill", k=50, mode="fast"))
+        assert {own, shared} <= set(found)
+        assert foreign not in found
+        _same_as_unknown(caller, "get", foreign)
+        assert caller.get(own)["scope"][member] in ("one", "two")
+    assert {hers, his, shared} <= set(known_ids(stage.operator.recall("keeps stone in the shed mill", mode="fast")))
+
+
+def test_scope_caller_cannot_widen_into_what_is_shared(stage: Stage) -> None:
+    """A confined caller reads what all share and changes none of it; her own she may."""
+    shared = stage.operator.remember("The mill opens at nine")["id"]
+    said = stage.operator.ingest("news", [{"role": "user", "content": "The mill still opens at nine"}])["ids"][0]
+    alice = stage.caller("alice")
+    own = alice.remember("Alice has a key to the mill")["id"]
+    assert alice.get(shared)["text"] == "The mill opens at nine"
+    for operation, fields in (
+        ("evolve", {"text": "The mill is shut"}), ("correct", {"text": "The mill is shut"}), ("retract", {}),
+        ("archive", {}), ("update", {"tags": ["t"]}), ("pin", {}), ("confirm", {"evidence": said}), ("reinforce", {}),
+    ):  # fmt: skip
+        with stage.pending.part():
+            with pytest.raises(Refused) as refused:
+                alice.call(operation, shared, **fields)
+            assert refused.value.code == "forbidden", operation
+    with pytest.raises(Refused) as refused:
+        alice.erase(shared)
+    assert refused.value.code == "forbidden"
+    kept = stage.operator.get(shared)
+    assert (kept["status"], kept["trust"], kept["tags"], kept["pinned"]) == ("current", "accepted", [], False)
+    assert alice.evolve(own, "Alice gave the key back")["outcome"] == "superseded"
+
+
+@pytest.mark.doors("library", "rest")
+def test_scope_caller_cannot_widen_to_the_whole_index(stage: Stage) -> None:
+    """With every right but a grant for herself alone, nobody changes or drops what all have, or counts it."""
+    alice = stage.caller("alice")
+    hers = alice.remember("Alice has a boat")["id"]
+    for operation, fields in (("configure_index", {"policy": {"write": "frozen"}}), ("drop_index", {}), ("stats", {})):
+        with stage.pending.part():
+            with pytest.raises(Refused) as refused:
+                alice.call(operation, **fields)
+            assert refused.value.code == "forbidden", operation
+    assert alice.get(hers)["text"] == "Alice has a boat"
+    assert stage.caller("bob").remember("Bob has one too")["outcome"] == "created"
+    # A name that only others' metadata knows is as wrong as one that nobody's does.
+    stage.caller("bob").remember("Bob's boat is long", metadata={"zephyrlength": 12})
+    alice.update(hers, metadata={"length": 9})
+    refusals = []
+    for name in ("zephyrlength", "neverlength"):
+        with pytest.raises(Refused) as refused:
+            alice.list(filter=f"{name} > 3")
+        refusals.append(refused.value.without(name))
+    assert refusals[0] == refusals[1]
+    assert [item["id"] for item in alice.list(filter="length > 3")] == [hers]
+
+
 def _shows_nothing(recall: Any, *ids: str) -> None:
     assert not set(ids) & set(known_ids(recall))
     assert "zephyrstone" not in str(recall)

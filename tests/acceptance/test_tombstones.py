@@ -83,6 +83,19 @@ def test_tombstone_laundering_by_claim(stage: Stage) -> None:
     stage.pending("a paraphrase that passes is not reported as one")
 
 
+def test_tombstone_laundering_as_a_title(stage: Stage) -> None:
+    """A rejected value does not come back as the title of a conversation; the conversation and other titles do."""
+    alice, prepared = stage.caller("alice"), stage.preparing("alice")
+    alice.retract(alice.remember(VALUE)["id"])
+    first = prepared.ingest("one", [{"role": "user", "content": "Good morning"}], title=VALUE)
+    assert first["items"][0]["outcome"] == "created"
+    assert "title" in str(first["warnings"])
+    prepared.ingest("two", [{"role": "user", "content": "Good evening"}], title=TWIN)
+    sessions = prepared.list(kinds=["session"])
+    assert [(session["session"], session["text"]) for session in sessions] == [("one", ""), ("two", TWIN)]
+    assert VALUE not in str(sessions)
+
+
 @pytest.mark.doors("library", "rest", "mcp", "cli")
 def test_tombstone_survives_prune(stage: Stage) -> None:
     """Neither checkpoints and restarts nor the archive bring it back; the unrejected twin is still there."""
