@@ -85,8 +85,8 @@ class MemoryHandle:
         return self._operations.evidence(self._index, id, self._principal)
 
     def evolve(self, id: str, text: str, **fields: Any) -> Receipt:
-        """The world changed: `text` holds from `valid_from` (default now) on. Also `claim, reason,
-        expected_version, idempotency_key, tz`."""
+        """The world changed: `text` holds from `valid_from` (default now) on. Also `claim, evidence,
+        reason, expected_version, idempotency_key, tz`."""
         return self._operations.evolve(id, self._request(rq.EvolveRequest, text=text, **fields), self._principal)
 
     def correct(self, id: str, text: str, **fields: Any) -> Receipt:

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
-from kektor.engine.records import Item, Kind, Moment, NodeKey, Receipt, Scope
+from kektor.engine.records import Item, Kind, Moment, Receipt, Scope
 from kektor.errors import NotFound
 from kektor.memory.commands.base import MemoryCommand
 from kektor.memory.context import MemoryContext
@@ -44,7 +44,10 @@ class IngestMessagesRequest(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def message_drafts(request: IngestMessagesRequest, scope: Scope, context: MemoryContext) -> list[Draft]:
-    """One draft a message. Its node id is a keyed digest of what identifies it, so a repeated call finds it again."""
+    """One draft a message, and one of the session at the end.
+
+    A message's node id is a keyed digest of what identifies it, so a repeated call finds it again.
+    """
     ordinals: Counter[bytes] = Counter()
     drafts = []
     for number, message in enumerate(request.messages):
@@ -75,7 +78,21 @@ def message_drafts(request: IngestMessagesRequest, scope: Scope, context: Memory
                 checks_duplicates=False,
             )
         )
-    return drafts
+    return [*drafts, _session_draft(request, scope, context)]
+
+
+def _session_draft(request: IngestMessagesRequest, scope: Scope, context: MemoryContext) -> Draft:
+    digest = context.digester.exact("session", request.session, *structs.astuple(scope))
+    return Draft(
+        index=request.index,
+        scope=scope,
+        text=request.title or "",
+        node_id=_node_id(digest),
+        kind=Kind.SESSION,
+        session=request.session,
+        metadata={"title": request.title} if request.title else {},
+        checks_duplicates=False,
+    )
 
 
 def _node_id(digest: bytes) -> str:
@@ -92,20 +109,20 @@ def _identity(session: str, message: MessageIn, at: Moment | None, context: Memo
 
 @dataclass(kw_only=True)
 class IngestMessages(MemoryCommand):
-    """Store the messages of one session that are not there yet; a blocked one is left out and named."""
+    """Store the messages of one session that are not there yet; a blocked one is left out and named.
+
+    The last draft is the session itself.
+    """
 
     operation: ClassVar[str] = "ingest_messages"
     goes_on_without_blocked: ClassVar[bool] = True
-
-    session: str
-    title: str | None = None
 
     def prepare(self, engine: Engine, principal: Principal) -> None:
         """Only what is new is embedded: sending a conversation again costs no model time."""
         settings = engine.index(self.index)
         if settings is None:
             raise NotFound(f"there is no index {self.index!r}", field="index")
-        new = [draft for draft in self.drafts if not self._known(engine, draft)]
+        new = [draft for draft in self.drafts[:-1] if not self._known(engine, draft)]
         vectors = self.context.embed(settings, [draft.embedded for draft in new], kind="document")
         if vectors is not None:
             for draft, vector in zip(new, vectors, strict=True):
@@ -116,33 +133,28 @@ class IngestMessages(MemoryCommand):
 
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
         self.settings(tx)
-        self._session(tx, principal)
-        items = [self._store(draft, tx, principal) for draft in self.drafts]
+        *messages, session = self.drafts
+        items = [self._store(draft, tx, principal) for draft in messages]
         created = any(item.outcome == "created" for item in items)
-        blocked = [item for item in items if item.outcome == "blocked"]
+        warnings = [f"{item.id}: {item.error}" for item in items if item.outcome == "blocked"]
+        warnings += self._begin(session, tx, principal)
         return Receipt(
             "created" if created else "duplicate",
-            ids=[draft.node_id for draft in self.drafts],
+            ids=[draft.node_id for draft in messages],
             items=items,
-            warnings=[f"{item.id}: {item.error}" for item in blocked],
+            warnings=warnings,
         )
 
-    def _session(self, tx: Transaction, principal: Principal) -> None:
-        """A session that a call names and nobody started is created."""
-        digest = self.context.digester.exact("session", self.session, *structs.astuple(self.scope))
-        key = NodeKey(self.scope, _node_id(digest))
-        if tx.node(self.index, key) is not None:
-            return
-        draft = Draft(
-            index=self.index,
-            scope=self.scope,
-            text=self.title or "",
-            node_id=key.id,
-            kind=Kind.SESSION,
-            session=self.session,
-            metadata={"title": self.title} if self.title else {},
-        )
-        tx.put_node(self.index, draft.node(principal.actor, tx.time))
+    def _begin(self, session: Draft, tx: Transaction, principal: Principal) -> list[str]:
+        """A session that a call names and nobody started is created, without a title that must not come back."""
+        if tx.node(self.index, session.key) is not None:
+            return []
+        warnings = []
+        if session.blocked is not None:
+            session.text, session.digest, session.metadata = "", b"", {}
+            warnings = [f"title: {session.blocked.message}"]
+        tx.put_node(self.index, session.node(principal.actor, tx.time))
+        return warnings
 
     def _store(self, draft: Draft, tx: Transaction, principal: Principal) -> Item:
         if draft.blocked is not None:

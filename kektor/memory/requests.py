@@ -94,6 +94,7 @@ class EvolveRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     text: str
     valid_from: TimeIn | None = None
     claim: tuple[str, str, str] | ClaimIn | None = None
+    evidence: list[EvidenceIn] = []
     expected_version: int | None = None
     tz: str = "UTC"
 

@@ -140,8 +140,6 @@ class MemoryOperations(BaseOperations):
             context=self.context,
             index=request.index,
             scope=scope,
-            session=request.session,
-            title=request.title,
             reason=request.reason,
             idempotency_key=request.idempotency_key,
             asked=request,
@@ -180,6 +178,7 @@ class MemoryOperations(BaseOperations):
             text=check_text(request.text),
             node_id=clock.new_id(),
             claim=claim(request.claim),
+            evidence=tuple(map(_span, request.evidence)),
             checks_duplicates=False,
         )
         return kind(

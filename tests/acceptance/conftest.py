@@ -43,11 +43,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
     try:
         return (yield)
     except Pending as missing:
-        parts(str(missing))
+        parts.lacks(missing)
         pytest.xfail(f"pending: {missing}")
     finally:
-        for noted in parts.noted:
-            pyfuncitem.user_properties.append(("pending", noted))
+        pyfuncitem.user_properties += [("pending", noted) for noted in parts.noted]
+        pyfuncitem.user_properties += [("lacks", missing) for missing in parts.lacking]
 
 
 class Doors:

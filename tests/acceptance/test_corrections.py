@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.callers import Caller, Refused, Who
-from tests.support.stage import Stage, known_ids, texts_of
+from tests.support.stage import Stage, known_ids, texts_of, tried
 
 OLD = "The staging server listens on port 8080"
 NEW = "The staging server listens on port 8081"
@@ -111,10 +111,9 @@ def test_correction_partial(stage: Stage) -> None:
     """Superseding one claim of a sentence keeps the other, once sentences can be split."""
     alice = stage.caller("alice")
     old = alice.remember("Priya is an engineer, and she works at Acme")["id"]
-    try:
-        alice.evolve(old, "Priya is a manager", partial=True)
-    except Refused as refused:
-        assert (refused.code, refused.field) == ("invalid", "partial")
+    answer = tried(lambda: alice.evolve(old, "Priya is a manager", partial=True))
+    if isinstance(answer, Refused):
+        assert (answer.code, answer.field) == ("invalid", "partial")
         assert alice.get(old)["status"] == "current"
         stage.pending("partial is not taken yet: nothing splits a sentence")
 
@@ -134,7 +133,7 @@ def test_correction_known_at(stage: Stage) -> None:
         context = alice.recall("Where is the head office?", **fields)["context"]
         return {city for city in ("Berlin", "Lisbon", "Bonn", "Porto") if city in context}
 
-    for _ in range(2):
+    for _ in range(1 if stage.door.name == "cli" else 2):
         assert answer(as_of="2022", known_at=before) == {"Berlin"}
         assert answer(as_of="2025", known_at=before) == {"Lisbon"}
         assert answer(as_of="2022") == {"Bonn"}

@@ -203,20 +203,19 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> _Small:
 
 def _damages(small: _Small) -> Iterator[tuple[str, str, int]]:
     """Every kind of file cut and with a bit flipped: at its head, in its middle and at its end."""
-    files = sorted(path for path in small.folder.rglob("*") if path.is_file())
     newest = max(path.name for path in (small.folder / "checkpoints").iterdir())
-    for path in files:
+    for path in sorted(path for path in small.folder.rglob("*") if path.is_file()):
         size = path.stat().st_size
         name = str(path.relative_to(small.folder))
-        flips = {0, size // 3, size // 2, size - 1}
+        flips = {0, size // 2, size - 1}
         if name.startswith("checkpoints/") and newest not in name:
             flips = {size // 2}
         elif name.startswith("log/"):
-            flips |= {17, size * 2 // 3, size * 4 // 5}
-        elif newest not in name:
-            flips |= {9}
+            flips |= {17, size // 3, size * 2 // 3, size * 4 // 5}
+        if "/2/" in name and ("/vectors/rows" not in name or newest not in name):
+            continue  # the second index has the same kinds of files
         yield name, "cut", size // 2
-        yield from ((name, "flip", at) for at in sorted(flips) if 0 <= at < size)
+        yield from ((name, "flip", at) for at in sorted(flips))
 
 
 def _damage(path: Path, how: str, at: int) -> None:
@@ -259,7 +258,7 @@ def test_durable_torn(small: _Small, tmp_path: Path, pending: PendingParts) -> N
 def _look(folder: Path) -> tuple[str, dict[str, Any]]:
     """What is reported of a directory, and all that it tells; what a reader met, before what doctor finds."""
     try:
-        database = kektor.open(folder, embedder=HashingEmbedder())
+        database = kektor.open(folder, embedder=HashingEmbedder(), sync="off")
     except kektor.Corrupt as error:
         return error.message, {}
     try:

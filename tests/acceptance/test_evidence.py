@@ -62,6 +62,21 @@ def test_evidence_claim_resolves_to_one_hit(stage: Stage) -> None:
 
 
 @pytest.mark.index(meaning=True)
+def test_evidence_claim_resolves_beside_its_source(stage: Stage) -> None:
+    """What a message says beyond the quote is recalled from the message, though a memory rests on it."""
+    prepared = stage.preparing("alice")
+    said = prepared.ingest("lunch", [{"role": "user", "content": "The canteen serves zander on Friday. "
+                                      "Dana is on holiday until June."}])["ids"][0]  # fmt: skip
+    quoted = {"source": said, "quote": "The canteen serves zander on Friday"}
+    memory = prepared.remember("The canteen serves zander on Friday", evidence=[quoted])["id"]
+    alice = stage.caller("alice")
+    beyond = alice.recall("How long is Dana on holiday?")
+    assert said in known_ids(beyond)
+    assert "Dana is on holiday until June" in beyond["context"]
+    assert known_ids(alice.recall("What does the canteen serve?"))[0] == memory
+
+
+@pytest.mark.index(meaning=True)
 def test_evidence_source_delete_reaches_derived(stage: Stage) -> None:
     """Erasing a message takes what rests on it alone; what rests on another as well stays, without its words."""
     prepared = stage.preparing("alice")
@@ -152,6 +167,14 @@ def test_evidence_require(stage: Stage) -> None:
         )
         assert accepted["outcome"] == "created"
         assert texts_of(alice.list()) == ["a control to quote", "The launch is on 14 May"]
+        with pytest.raises(Refused) as refused:
+            alice.evolve(accepted["id"], "The launch is on 15 May")
+        assert (refused.value.code, refused.value.details) == ("blocked", {"policy": "evidence"})
+        later = prepared.ingest("planning", [{"role": "user", "content": "No, it is on 15 May"}])["ids"][0]
+        newer = alice.evolve(
+            accepted["id"], "The launch is on 15 May", evidence=[{"source": later, "quote": "on 15 May"}]
+        )
+        assert [span["source"] for span in alice.get(newer["id"])["evidence"]] == [later]
     stage.pending("a number that no tool output has is not refused")
 
 

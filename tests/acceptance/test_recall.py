@@ -114,7 +114,8 @@ def _is_fenced(context: str, entries: int, name: str) -> None:
     for character in context:
         code = ord(character)
         assert character in "\n\t" or not (code < 32 or 0x7F <= code < 0xA0), f"{name}: U+{code:04X}"
-        assert not (0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069), f"{name}: U+{code:04X}"
+        assert not 0x202A <= code <= 0x202E, f"{name}: U+{code:04X}"
+        assert not 0x2066 <= code <= 0x2069, f"{name}: U+{code:04X}"
         assert not 0xE0000 <= code <= 0xE007F, f"{name}: U+{code:04X}"
 
 
@@ -167,7 +168,7 @@ def test_recall_no_match(stage: Stage) -> None:
 
 @pytest.mark.index(meaning=True)
 def test_recall_no_match_knows_who_asks(stage: Stage) -> None:
-    """A name is known from a speaker, a tag or the caller's scope as well as from a text, and only to who sees it."""
+    """A name is known from a speaker, a tag or the caller's own scope as well as from a text, to whoever sees it."""
     alice, prepared = stage.caller("alice"), stage.preparing("alice")
     prepared.ingest("talk", [{"role": "user", "content": "I moved to Ghent last week", "speaker": "Wilhelmina"}])
     prepared.remember("The ferry to the island leaves at nine", tags=["Scandlines"])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.callers import Caller, Refused
-from tests.support.stage import Stage, known_ids, texts_of
+from tests.support.stage import Stage, known_ids, texts_of, tried
 
 SECRET = "Alice keeps the spare key of the lighthouse under zephyrstone 4417"
 QUESTION = "Where does Alice keep the spare key of the lighthouse?"
@@ -96,14 +96,20 @@ def test_scope_caller_cannot_widen(stage: Stage) -> None:
         with stage.pending.part():
             _refused_or_hers(alice, scope, his)
         still_hers()
-    for filter in ("scope.user = 'bob'", "scope.user != 'alice'", "scope.user = 'bob' OR scope.user = 'alice'",
-                   "NOT scope.user = 'alice'", "scope.user LIKE '%'", "text CONTAINS 'zephyrberries'",
-                   {"eq": ["scope.user", "bob"]},
-                   {"or": [{"eq": ["scope.user", "bob"]}, {"ne": ["id", "x"]}]}):  # fmt: skip
+    for condition in (
+        "scope.user = 'bob'",
+        "scope.user != 'alice'",
+        "scope.user = 'bob' OR scope.user = 'alice'",
+        "NOT scope.user = 'alice'",
+        "scope.user LIKE '%'",
+        "text CONTAINS 'zephyrberries'",
+        {"eq": ["scope.user", "bob"]},
+        {"or": [{"eq": ["scope.user", "bob"]}, {"ne": ["id", "x"]}]},
+    ):
         with stage.pending.part():
-            assert his not in known_ids(alice.recall("What grows on the roof?", filter=filter))
+            assert his not in known_ids(alice.recall("What grows on the roof?", filter=condition))
         with stage.pending.part():
-            assert his not in [item["id"] for item in alice.list(filter=filter)]
+            assert his not in [item["id"] for item in alice.list(filter=condition)]
     with stage.pending.part():
         listed = [item["id"] for item in alice.list(filter="scope.user = 'alice'")]
         assert hers in listed
@@ -113,17 +119,14 @@ def test_scope_caller_cannot_widen(stage: Stage) -> None:
 
 def _refused_or_hers(alice: Caller, scope: Any, his: str) -> None:
     """A scope that is not hers is no way to his: neither in an answer nor in what a write does."""
-    try:
-        found = alice.call("recall", query="What grows on the roof?", scope=scope)
+    found = tried(lambda: alice.call("recall", query="What grows on the roof?", scope=scope))
+    saved = tried(lambda: alice.call("remember", text=f"Planted under {scope!r}", scope=scope))
+    for answer in (found, saved):
+        assert not isinstance(answer, Refused) or answer.code in ("invalid", "forbidden"), answer
+    if not isinstance(found, Refused):
         assert his not in known_ids(found)
-    except Refused as refused:
-        assert refused.code in ("invalid", "forbidden"), refused
-    try:
-        receipt = alice.call("remember", text=f"Planted under {scope!r}", scope=scope)
-    except Refused as refused:
-        assert refused.code in ("invalid", "forbidden"), refused
-    else:
-        assert alice.get(receipt["id"])["scope"]["user"] == "alice"
+    if not isinstance(saved, Refused):
+        assert alice.get(saved["id"])["scope"]["user"] == "alice"
 
 
 def test_scope_caller_cannot_widen_to_another_index(stage: Stage) -> None:
@@ -230,6 +233,70 @@ def test_scope_caller_cannot_widen_by_an_id(stage: Stage) -> None:
     assert bob.get(his)["text"] == "Bob grows zephyrberries"
     assert bob.get(his)["trust"] == "accepted"
     assert bob.get(his)["tags"] == []
+
+
+@pytest.mark.doors("library", "rest", "mcp")
+@pytest.mark.parametrize("member", ["agent", "project"])
+def test_scope_cross_tenant_absent_by_member(stage: Stage, member: str) -> None:
+    """Agents and projects are kept apart as users are; what belongs to none of them is there for all."""
+    first, second = stage.caller(**{member: "one"}), stage.caller(**{member: "two"})
+    hers = first.remember("The first keeps zephyrstone in the shed")["id"]
+    his = second.remember("The second keeps sandstone in the shed")["id"]
+    shared = stage.operator.remember("The shed stands behind the mill")["id"]
+    for caller, own, foreign in ((first, hers, his), (second, his, hers)):
+        found = known_ids(caller.recall("keeps stone in the shed behind the mill", k=50, mode="fast"))
+        assert {own, shared} <= set(found)
+        assert foreign not in found
+        _same_as_unknown(caller, "get", foreign)
+        assert caller.get(own)["scope"][member] in ("one", "two")
+    assert {hers, his, shared} <= set(known_ids(stage.operator.recall("keeps stone in the shed mill", mode="fast")))
+
+
+def test_scope_caller_cannot_widen_into_what_is_shared(stage: Stage) -> None:
+    """A confined caller reads what all share and changes none of it; her own she may."""
+    shared = stage.operator.remember("The mill opens at nine")["id"]
+    said = stage.operator.ingest("news", [{"role": "user", "content": "The mill still opens at nine"}])["ids"][0]
+    alice = stage.caller("alice")
+    own = alice.remember("Alice has a key to the mill")["id"]
+    assert alice.get(shared)["text"] == "The mill opens at nine"
+    for operation, fields in (
+        ("evolve", {"text": "The mill is shut"}), ("correct", {"text": "The mill is shut"}), ("retract", {}),
+        ("archive", {}), ("update", {"tags": ["t"]}), ("pin", {}), ("confirm", {"evidence": said}), ("reinforce", {}),
+    ):  # fmt: skip
+        with stage.pending.part():
+            with pytest.raises(Refused) as refused:
+                alice.call(operation, shared, **fields)
+            assert refused.value.code == "forbidden", operation
+    with pytest.raises(Refused) as refused:
+        alice.erase(shared)
+    assert refused.value.code == "forbidden"
+    kept = stage.operator.get(shared)
+    assert (kept["status"], kept["trust"], kept["tags"], kept["pinned"]) == ("current", "accepted", [], False)
+    assert alice.evolve(own, "Alice gave the key back")["outcome"] == "superseded"
+
+
+@pytest.mark.doors("library", "rest")
+def test_scope_caller_cannot_widen_to_the_whole_index(stage: Stage) -> None:
+    """With every right but a grant for herself alone, nobody changes or drops what all have, or counts it."""
+    alice = stage.caller("alice")
+    hers = alice.remember("Alice has a boat")["id"]
+    for operation, fields in (("configure_index", {"policy": {"write": "frozen"}}), ("drop_index", {}), ("stats", {})):
+        with stage.pending.part():
+            with pytest.raises(Refused) as refused:
+                alice.call(operation, **fields)
+            assert refused.value.code == "forbidden", operation
+    assert alice.get(hers)["text"] == "Alice has a boat"
+    assert stage.caller("bob").remember("Bob has one too")["outcome"] == "created"
+    # A name that only others' metadata knows is as wrong as one that nobody's does.
+    stage.caller("bob").remember("Bob's boat is long", metadata={"zephyrlength": 12})
+    alice.update(hers, metadata={"length": 9})
+    refusals = []
+    for name in ("zephyrlength", "neverlength"):
+        with pytest.raises(Refused) as refused:
+            alice.list(filter=f"{name} > 3")
+        refusals.append(refused.value.without(name))
+    assert refusals[0] == refusals[1]
+    assert [item["id"] for item in alice.list(filter="length > 3")] == [hers]
 
 
 def _shows_nothing(recall: Any, *ids: str) -> None:

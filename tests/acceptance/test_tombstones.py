@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.callers import Caller, Refused
-from tests.support.stage import Stage, known_ids, texts_of
+from tests.support.stage import Stage, known_ids, texts_of, tried
 
 VALUE = "The safe code of the harbour office is Zephyr-4417"
 TWIN = "The safe code of the ferry office is Zephyr-4418"
@@ -83,6 +83,19 @@ def test_tombstone_laundering_by_claim(stage: Stage) -> None:
     stage.pending("a paraphrase that passes is not reported as one")
 
 
+def test_tombstone_laundering_as_a_title(stage: Stage) -> None:
+    """A rejected value does not come back as the title of a conversation; the conversation and other titles do."""
+    alice, prepared = stage.caller("alice"), stage.preparing("alice")
+    alice.retract(alice.remember(VALUE)["id"])
+    first = prepared.ingest("one", [{"role": "user", "content": "Good morning"}], title=VALUE)
+    assert first["items"][0]["outcome"] == "created"
+    assert "title" in str(first["warnings"])
+    prepared.ingest("two", [{"role": "user", "content": "Good evening"}], title=TWIN)
+    sessions = prepared.list(kinds=["session"])
+    assert [(session["session"], session["text"]) for session in sessions] == [("one", ""), ("two", TWIN)]
+    assert VALUE not in str(sessions)
+
+
 @pytest.mark.doors("library", "rest", "mcp", "cli")
 def test_tombstone_survives_prune(stage: Stage) -> None:
     """Neither checkpoints and restarts nor the archive bring it back; the unrejected twin is still there."""
@@ -90,7 +103,7 @@ def test_tombstone_survives_prune(stage: Stage) -> None:
     twin = alice.remember(TWIN)["id"]
     wrong = alice.remember(VALUE)["id"]
     alice.retract(wrong)
-    for happens in (stage.restart, stage.settle, stage.restart, stage.settle, stage.settle, stage.restart):
+    for happens in (stage.restart, stage.settle, stage.settle, stage.restart):
         happens()
     _blocked(alice, VALUE)
     alice.archive(twin)
@@ -165,22 +178,18 @@ def test_tombstone_normalization(stage: Stage) -> None:
     alice.retract(alice.remember(VALUE)["id"])
     for name, disguise in _disguises(VALUE).items():
         assert disguise != VALUE, name
-        try:
-            receipt = alice.remember(disguise)
-        except Refused as refused:
-            assert refused.code == "blocked", name
-        else:
-            pytest.fail(f"{name} got through: {receipt}")
-    for other in (TWIN, VALUE.replace("4417", "4471"), VALUE.replace("is", "is not"),
-                  VALUE.replace("Zephyr-", "Zephyr"),
-                  VALUE[:-1], f"{VALUE} 2"):  # fmt: skip
+        answer = tried(lambda: alice.remember(disguise))  # noqa: B023
+        assert isinstance(answer, Refused), f"{name} got through: {answer}"
+        assert answer.code == "blocked", name
+    others = (TWIN, VALUE.replace("4417", "4471"), VALUE.replace("is", "is not"), VALUE.replace("Zephyr-", "Zephyr"))
+    for other in (*others, VALUE[:-1], f"{VALUE} 2"):
         assert alice.remember(other)["outcome"] == "created", other
     with stage.pending.part():
         assert VALUE not in texts_of(alice.list(limit=1000))
 
 
 def test_tombstone_reextraction(stage: Stage) -> None:
-    """The conversation comes in again with its other facts; what was rejected is named as blocked, and not stored."""
+    """The conversation comes in again with its other facts; what was rejected is named as blocked, and made no unit."""
     talk = [
         {"role": "user", "content": "The mill stands by the river", "at": "2026-01-01"},
         {"role": "user", "content": VALUE, "at": "2026-01-02"},

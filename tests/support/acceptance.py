@@ -49,10 +49,16 @@ class PendingParts:
 
     def __init__(self) -> None:
         self.noted: dict[str, None] = {}
+        self.lacking: dict[str, None] = {}
+        """What the door under test does not have yet, while others do."""
 
     def __call__(self, what: str) -> None:
-        """Put one part down."""
+        """Put down a part that no door has."""
         self.noted[what] = None
+
+    def lacks(self, missing: Pending) -> None:
+        """Put down what this door lacks."""
+        self.lacking[str(missing)] = None
 
     @contextmanager
     def part(self) -> Iterator[None]:
@@ -63,4 +69,4 @@ class PendingParts:
         try:
             yield
         except Pending as missing:
-            self(str(missing))
+            self.lacks(missing)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support.callers import Caller, Refused
-from tests.support.stage import Stage, known_ids, texts_of
+from tests.support.stage import Stage, known_ids, texts_of, tried
 
 __all__ = ["Scenario", "play", "read_scenarios"]
 
@@ -118,16 +118,14 @@ def _remembers(story: _Story, who: str, text: str, name: str, start: str | None,
 
 def _says_again(story: _Story, who: str, text: str, outcome: str, name: str | None) -> None:
     """`alice remembering "…" again is a duplicate of home`, or `is blocked`."""
+    answer = tried(lambda: story.caller(who).remember(text))
     if outcome == "blocked":
-        try:
-            receipt = story.caller(who).remember(text)
-        except Refused as refused:
-            assert refused.code == "blocked", refused
-            assert refused.details["tombstone"]
-            return
-        raise AssertionError(f"it was stored: {receipt['outcome']}")
-    receipt = story.caller(who).remember(text)
-    assert (receipt["outcome"], receipt["of"]) == ("duplicate", story.ids[str(name)]), receipt
+        assert isinstance(answer, Refused), f"it was stored: {answer}"
+        assert answer.code == "blocked", answer
+        assert answer.details["tombstone"]
+        return
+    assert not isinstance(answer, Refused), answer
+    assert (answer["outcome"], answer["of"]) == ("duplicate", story.ids[str(name)]), answer
 
 
 def _replaces(story: _Story, who: str, how: str, name: str, text: str, new: str, start: str | None) -> None:

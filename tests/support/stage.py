@@ -1,14 +1,15 @@
 """Where an acceptance test plays: one door, one index that nobody else uses."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from kektor.engine.effects import Event
 from tests.support.acceptance import PendingParts
-from tests.support.callers import Caller, Door, Who
+from tests.support.callers import Caller, Door, Refused, Who
 from tests.support.events import events_of
 
-__all__ = ["Stage", "known_ids", "texts_of"]
+__all__ = ["Stage", "known_ids", "texts_of", "tried"]
 
 
 class Stage:
@@ -57,6 +58,14 @@ class Stage:
     def now(self) -> str:
         """This moment, between what was written before and what is written after."""
         return datetime.now(UTC).isoformat()
+
+
+def tried(call: Callable[[], Any]) -> Any:
+    """What a call answers, or the refusal that it meets."""
+    try:
+        return call()
+    except Refused as refused:
+        return refused
 
 
 def known_ids(recall: Any) -> list[str]:

@@ -25,6 +25,10 @@ class MemoryCommand:
     right: ClassVar[str] = "write"
     goes_on_without_blocked: ClassVar[bool] = False
     """Whether a blocked draft is left out (and said so) instead of refusing the whole command."""
+    whole_index: ClassVar[bool] = False
+    """Whether it changes what all scopes share, so that a grant for some of them is not enough."""
+    withdraws: ClassVar[bool] = False
+    """Whether it takes something out of what is believed."""
 
     context: MemoryContext
     index: str

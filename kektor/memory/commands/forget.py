@@ -26,6 +26,7 @@ class Erase(MemoryCommand):
     """Erase some ids with their lineages, their copies and what was derived from them; all or nothing."""
 
     operation: ClassVar[str] = "erase"
+    withdraws: ClassVar[bool] = True
 
     ids: list[str] = field(default_factory=list)
     rule: ScopeRule = ScopeRule()

@@ -41,6 +41,7 @@ class ConfigureIndex(MemoryCommand):
 
     operation: ClassVar[str] = "configure_index"
     right: ClassVar[str] = "admin"
+    whole_index: ClassVar[bool] = True
 
     policy: dict[str, Any] = field(default_factory=dict)
     layers: dict[str, Any] = field(default_factory=dict)
@@ -66,6 +67,7 @@ class DropIndex(MemoryCommand):
 
     operation: ClassVar[str] = "delete_index"
     right: ClassVar[str] = "admin"
+    whole_index: ClassVar[bool] = True
 
     def prepare(self, engine: Engine, principal: Principal) -> None:
         return

@@ -12,7 +12,7 @@ from kektor.engine.records import Edge, Kind, Moment, Node, NodeKey, Receipt, St
 from kektor.engine.view import ScopeRule
 from kektor.errors import Conflict, Invalid
 from kektor.memory.commands.base import MemoryCommand, key_of, target
-from kektor.memory.commands.remember import link_evidence
+from kektor.memory.commands.remember import link_evidence, place
 from kektor.memory.drafts import Draft
 from kektor.text import fold
 
@@ -38,7 +38,7 @@ class OnOne(MemoryCommand):
 
 @dataclass(kw_only=True)
 class _Replace(OnOne):
-    """A new version takes the place of the head of a lineage."""
+    """A new version takes the place of the head of a lineage; a proposed one stands beside it until it is accepted."""
 
     valid_from: Moment | None = None
 
@@ -63,6 +63,9 @@ class _Replace(OnOne):
             what = "archived" if old.status is Status.ARCHIVED else "retracted"
             raise Conflict(f"{old.id!r} is {what} and cannot be replaced", field="id")
         draft = self.drafts[0]
+        if draft.trust is Trust.PROPOSED:
+            place(tx, draft, principal)
+            return Receipt("proposed", id=draft.node_id, version=1, of=old.id, warnings=draft.warnings)
         new = self._new(draft, old, principal, tx)
         tx.put_node(self.index, new, draft.vector)
         link_evidence(tx, draft, principal)
@@ -131,6 +134,7 @@ class Retract(OnOne):
     """It was never true and nothing replaces it."""
 
     operation: ClassVar[str] = "retract"
+    withdraws: ClassVar[bool] = True
 
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
         node = self.node
@@ -154,6 +158,7 @@ class Archive(OnOne):
     """Out of sight, not out of the database."""
 
     operation: ClassVar[str] = "archive"
+    withdraws: ClassVar[bool] = True
 
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
         node = self.node

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
-from kektor.engine.records import Item, Node, NodeKey, Receipt
+from kektor.engine.records import Item, Node, NodeKey, Receipt, Trust
 from kektor.engine.view import ScopeRule
-from kektor.errors import Conflict, NotFound
+from kektor.errors import Blocked, Conflict, NotFound
 from kektor.memory.commands.base import MemoryCommand, key_of, target
 from kektor.memory.drafts import Draft
 
@@ -42,6 +42,12 @@ class UpsertNodes(MemoryCommand):
         old = tx.node(self.index, draft.key)
         if old is not None:
             refuse_versioned(old)
+            if draft.trust is Trust.PROPOSED:
+                raise Blocked(
+                    f"{draft.node_id!r} is there already, and agents only propose here (policy agent_writes=propose)",
+                    field="id",
+                    details={"policy": "agent_writes"},
+                )
             tx.drop_node(self.index, draft.key)
         tx.put_node(self.index, draft.node(principal.actor, tx.time), draft.vector)
         return Item(draft.node_id, "created" if old is None else "updated")
@@ -52,6 +58,7 @@ class PatchNode(MemoryCommand):
     """Merge into one raw node: metadata key by key (null removes), the other parts whole."""
 
     operation: ClassVar[str] = "patch"
+    withdraws: ClassVar[bool] = True
 
     node_id: str
     rule: ScopeRule = ScopeRule()
@@ -87,6 +94,7 @@ class DeleteNodes(MemoryCommand):
     """Remove some raw nodes and free their ids; all or nothing."""
 
     operation: ClassVar[str] = "delete"
+    withdraws: ClassVar[bool] = True
 
     ids: list[str] = field(default_factory=list)
     rule: ScopeRule = ScopeRule()

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import ActorKind
+from kektor.engine.view import ScopeRule
 from kektor.errors import Blocked, Forbidden
 
 __all__ = ["Authority"]
@@ -20,6 +21,10 @@ class Authority:
             raise Forbidden(f"{command.operation} needs the right {command.right!r}")
         if not principal.grants_for(command.index):
             raise Forbidden(f"no grant of this caller reaches index {command.index!r}", field="index")
+        if command.whole_index and ScopeRule() not in principal.grants_for(command.index):
+            raise Forbidden(
+                f"{command.operation} concerns every scope of the index; this caller has some", field="index"
+            )
 
     def check(self, command: Any, principal: Principal, tx: Transaction) -> None:
         settings = tx.index(command.index)

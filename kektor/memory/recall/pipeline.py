@@ -47,13 +47,14 @@ def recall(
     wide = _with_predecessors(view)
     candidates = gather(engine, wide, question, vector, depth=max(_DEPTH, 2 * k))
     resolved = _resolve(engine, view, candidates)
-    ranked = _group_evidence(fuse([candidate for candidate, _ in resolved], question))
+    ranked = fuse([candidate for candidate, _ in resolved], question)
     unknown = unknown_names(engine, view, query)
     status, relevant = judge(ranked, thresholds_for(settings.fingerprint), at_risk=bool(unknown))
     if status == "no_match" and not candidates and engine.count(view) == 0:
         status = "empty"
     origins = {candidate.key: origin for candidate, origin in resolved}
-    hits = [_hit(found, settings, view, origins) for found in relevant[:k]]
+    # Only what answers stands for the source it rests on, which may say more than the memory quotes of it.
+    hits = [_hit(found, settings, view, origins) for found in _group_evidence(relevant)[:k]]
     packed = pack(hits, budget_tokens, context.tokenizer.counts)
     return Recall(
         status=status,
@@ -119,7 +120,7 @@ def _head(engine: Engine, view: View, node: Node) -> Node | None:
     return versions[-1] if versions else None
 
 
-def _group_evidence(ranked: list[Fused]) -> list[Fused]:
+def _group_evidence(ranked: Sequence[Fused]) -> Sequence[Fused]:
     """A memory and the sources it rests on are one hit: the memory, in the best place of the group."""
     resting: dict[tuple[Scope, str], str] = {}
     for found in ranked:

@@ -14,42 +14,11 @@ _WORD = re.compile(r"[^\W_][\w'’.@-]*")
 _SENTENCE_END = re.compile(r"[.!?:;\n\"“”«»]\s*$")
 
 # Capitalised inside an English sentence without naming anybody whom a memory could know.
-_COMMON = frozenset(
-    [
-        "i",
-        "i'm",
-        "i've",
-        "i'd",
-        "i'll",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "am",
-        "pm",
-        "ok",
-        "english",
-    ]
-)
+_COMMON = frozenset({
+    "i", "i'm", "i've", "i'd", "i'll", "mr", "mrs", "ms", "dr", "am", "pm", "ok", "english", "monday",
+    "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "january", "february", "march",
+    "april", "may", "june", "july", "august", "september", "october", "november", "december",
+})  # fmt: skip
 
 
 def unknown_names(engine: Engine, view: View, question: str) -> list[str]:

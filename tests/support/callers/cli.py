@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.support.callers.door import Operation, Pending, Refused, Who
+from tests.support.callers.door import FIELDS, Operation, Pending, Refused, Who
 from tests.support.callers.rest import RestDoor
 from tests.support.callers.server import ServerMachine
 
@@ -68,9 +68,9 @@ class CliDoor:
 
     def call(self, who: Who, operation: Operation, about: str | None, fields: dict[str, Any]) -> Any:
         if who.kind not in (None, "service"):
-            raise Pending(f"a command without a terminal acts for a service, never for anybody of kind {who.kind}")
+            raise Pending(f"nobody of kind {who.kind}")
         if operation not in COMMANDS:
-            raise Pending(f"no command for {operation}")
+            raise Pending(f"no command: {operation}")
         given = dict(fields)
         command, flags = COMMANDS[operation]
         arguments = [*command, "--data", str(self.machine.data), "--json", "--index", given.pop("index")]
@@ -80,12 +80,13 @@ class CliDoor:
         with tempfile.TemporaryDirectory() as folder:
             positional = _positional(operation, about, given, Path(folder))
             for name, value in given.items():
-                if name not in flags:
-                    raise Pending(f"the command {command[0]} takes no {name}")
-                arguments += _flagged(flags[name], value)
+                if name not in flags and name in FIELDS:
+                    raise Pending(f"no flag: {command[0]} {name}")
+                arguments += _flagged(flags.get(name, f"--{name.replace('_', '-')}"), value)
             done = self.machine.run(*arguments, "--", *positional)
         if done.returncode == 0 or (done.stdout and not done.stderr):
-            return json.loads(done.stdout)
+            answer = json.loads(done.stdout)
+            return answer["receipt"] if operation == "archive" else answer
         raise Refused(json.loads(done.stderr)["error"])
 
 

@@ -1,8 +1,19 @@
 """What a door is, and what can be asked through one."""
 
+import json
 from typing import Any, Literal, NamedTuple, Protocol
 
-__all__ = ["Caller", "Door", "Operation", "Pending", "Refused", "Who"]
+from kektor.ingest import IngestMessagesRequest
+from kektor.memory import requests
+
+__all__ = ["FIELDS", "Caller", "Door", "Operation", "Pending", "Refused", "Who"]
+
+FIELDS = frozenset({"resolve"}) | frozenset(
+    name
+    for request in (*(getattr(requests, name) for name in requests.__all__), IngestMessagesRequest)
+    for name in getattr(request, "__struct_fields__", ())
+)
+"""Every field that some request has. One that none has is sent through any door, for the door to refuse."""
 
 Operation = Literal[
     "remember", "recall", "get", "list", "history", "evidence", "evolve", "correct", "retract", "archive", "restore",
@@ -37,10 +48,11 @@ class Refused(Exception):
 
     def without(self, *words: str) -> tuple[str, str, str | None, dict[str, Any]]:
         """All of it with some words taken out, for telling whether two refusals say the same."""
-        message = self.message
+        told = json.dumps([self.code, self.message, self.field, self.details])
         for number, word in enumerate(words):
-            message = message.replace(word, f"<{number}>")
-        return self.code, message, self.field, self.details
+            told = told.replace(word, f"<{number}>")
+        code, message, field, details = json.loads(told)
+        return code, message, field, details
 
 
 class Pending(Exception):

@@ -73,7 +73,7 @@ class LibraryDoor:
         if operation == "indexes":
             return {"items": database.operations.list_indexes(principal)}
         if operation in ("create_index", "drop_index") and who != Who():
-            raise Pending(f"the library's {operation} acts for whoever opened the database")
+            raise Pending(f"{operation} as anybody but who opened the database")
         if operation == "create_index":
             return database.create_index(index, **fields).settings
         if operation == "export":
@@ -89,7 +89,7 @@ class LibraryDoor:
             return {}
         memory = MemoryHandle(database.operations, principal, index)
         if operation == "delete_memory":
-            raise Pending("deleting one memory is the library's forget")
+            raise Pending("no method: delete_memory (forget does it)")
         if operation in _OF_MEMORY:
             return _OF_MEMORY[operation](memory, about, fields)
         method = getattr(memory, operation)
@@ -110,13 +110,13 @@ def _ingest(memory: MemoryHandle, _: str | None, fields: dict[str, Any]) -> Any:
 def _link(memory: MemoryHandle, _: str | None, fields: dict[str, Any]) -> Any:
     (edge,) = fields.pop("edges")
     if fields:
-        raise Pending(f"the library's link takes no {', '.join(fields)}")
+        raise Pending(f"no argument: link {', '.join(fields)}")
     return memory.link(**edge)
 
 
 def _reinforce(memory: MemoryHandle, about: str | None, fields: dict[str, Any]) -> Any:
     if fields:
-        raise Pending(f"the library's reinforce takes no {', '.join(fields)}")
+        raise Pending(f"no argument: reinforce {', '.join(fields)}")
     return memory.reinforce([str(about)])
 
 
@@ -134,7 +134,7 @@ def _upsert(handle: IndexHandle, _: str | None, fields: dict[str, Any]) -> Any:
     nodes = fields.pop("nodes")
     for name in fields:
         if name != "idempotency_key":
-            raise Pending(f"the library's upsert takes no {name}")
+            raise Pending(f"no argument: upsert {name}")
     vectors = [node["vector"] for node in nodes if "vector" in node]
     texts = [node["text"] for node in nodes if "text" in node]
     return handle.upsert(
@@ -156,20 +156,22 @@ def _node(handle: IndexHandle, about: str | None, _: dict[str, Any]) -> Any:
 
 def _nodes(handle: IndexHandle, _: str | None, fields: dict[str, Any]) -> Any:
     if fields:
-        raise Pending(f"the library's raw listing takes no {', '.join(fields)}")
+        raise Pending(f"no argument: nodes {', '.join(fields)}")
     return {"items": list(handle), "next_cursor": None}
 
 
 def _delete(handle: IndexHandle, about: str | None, fields: dict[str, Any]) -> Any:
     if fields:
-        raise Pending(f"the library's delete takes no {', '.join(fields)}")
+        raise Pending(f"no argument: delete {', '.join(fields)}")
     return handle.delete([str(about)])
 
 
 def _search(handle: IndexHandle, _: str | None, fields: dict[str, Any]) -> Any:
     fields.pop("with_memories", None)
     hits = handle.search(**fields)
-    return {"hits": [{"id": hit.memory.id, "score": hit.score, "memory": hit.memory} for hit in hits]}
+    return {
+        "hits": [{"id": hit.memory.id, "score": hit.score, "scores": hit.scores, "memory": hit.memory} for hit in hits]
+    }
 
 
 def _search_batch(handle: IndexHandle, _: str | None, fields: dict[str, Any]) -> Any:

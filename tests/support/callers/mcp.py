@@ -8,7 +8,7 @@ import mcp
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp.client.client import Client
 
-from tests.support.callers.door import Operation, Pending, Refused, Who
+from tests.support.callers.door import FIELDS, Operation, Pending, Refused, Who
 from tests.support.callers.rest import RestDoor
 from tests.support.callers.server import ServerMachine
 
@@ -59,15 +59,15 @@ class McpDoor:
 
     def call(self, who: Who, operation: Operation, about: str | None, fields: dict[str, Any]) -> Any:
         if who.kind not in (None, "agent"):
-            raise Pending(f"over MCP everybody is an agent, nobody a {who.kind}")
+            raise Pending(f"nobody of kind {who.kind}")
         if operation not in TOOLS:
-            raise Pending(f"no tool for {operation} in the profile core")
+            raise Pending(f"no tool: {operation}")
         tool, always = TOOLS[operation]
         client = self._client(who)
         arguments = _arguments(operation, about, {**fields, **always})
-        unknown = arguments.keys() - self._arguments[tool] - {"scope"}
+        unknown = (arguments.keys() & FIELDS) - self._arguments[tool] - {"scope"}
         if unknown:
-            raise Pending(f"the tool {tool} takes no {', '.join(sorted(unknown))}")
+            raise Pending(f"no argument: {tool} {', '.join(sorted(unknown))}")
         result = self._portal.call(client.call_tool, tool, arguments)
         if result.is_error:
             raise Refused((result.meta or {})["kektor/error"])
@@ -136,7 +136,7 @@ def _answer(operation: Operation, result: Any) -> Any:
         return {**structured, "hits": hits, "context": context}
     if operation == "traverse":
         nodes = [{"memory": {"id": n["id"], "kind": n["kind"]}, "depth": n["depth"]} for n in structured["nodes"]]
-        return {**structured, "nodes": nodes}
+        return {"nodes": nodes, "edges": structured["edges"], "truncated": structured["truncated"]}
     if operation == "archive":
         return structured["receipt"]
     return structured

@@ -79,7 +79,7 @@ class RestDoor:
 
     def call(self, who: Who, operation: Operation, about: str | None, fields: dict[str, Any]) -> Any:
         if operation not in ROUTES:
-            raise Pending(f"REST has no route for {operation}")
+            raise Pending(f"no route: {operation}")
         answer = self._send(headers_of(who), operation, about, dict(fields))
         body = answer.json() if answer.content else {}
         if answer.status_code < 400:
