@@ -117,7 +117,8 @@ impl Segment {
         expect(NameEnds, self.terms, 4)?;
         expect(Lists, self.terms, 16)?;
         let buckets = self.section(Hash).len() / 4;
-        if !buckets.is_power_of_two() || buckets <= self.terms || !self.section(Hash).len().is_multiple_of(4) {
+        if !buckets.is_power_of_two() || buckets <= self.terms || !self.section(Hash).len().is_multiple_of(4)
+        {
             return Err(format!("a hash table of {buckets} for {} terms", self.terms));
         }
         if self.section(Postings).len() < SLACK {
