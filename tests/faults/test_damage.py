@@ -123,7 +123,7 @@ def test_a_damaged_text_index_is_built_anew(twice: Path) -> None:
 def test_a_lost_transaction_costs_what_it_wrote_and_what_rests_on_it(tmp_path: Path) -> None:
     """Behind a damaged frame replay goes on; changes of what it made are named, the others are made."""
     live, folder = tmp_path / "live", tmp_path / "data"
-    with _open(live) as db:
+    with kektor.open(live, embedder=HashingEmbedder()) as db:
         memory = db.memory()
         memory.remember("The first", id="a")
         memory.remember("The second", id="b")
