@@ -54,12 +54,6 @@ class Draft:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def embedded(self) -> str:
-        """What the model reads: who says it belongs to what is said."""
-        speaker = self.metadata.get("speaker") if self.kind is Kind.SOURCE else None
-        return f"{speaker}: {self.text}" if isinstance(speaker, str) else self.text
-
-    @property
     def key(self) -> NodeKey:
         return NodeKey(self.scope, self.node_id)
 

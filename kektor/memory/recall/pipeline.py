@@ -10,13 +10,15 @@ from kektor.engine.port import Engine
 from kektor.engine.records import IndexSettings, Node, NodeKey, Scope, Status
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
-from kektor.memory.objects import Hit, Premise, Recall, memory_of
-from kektor.memory.recall.candidates import Candidate, gather
+from kektor.memory.objects import Hit, NearMiss, Premise, Recall, memory_of
+from kektor.memory.recall.candidates import Candidate, Vectors, gather
 from kektor.memory.recall.fuse import Fused, fuse
-from kektor.memory.recall.judge import judge, thresholds_for
+from kektor.memory.recall.judge import Judged, judge, thresholds_for
 from kektor.memory.recall.pack import pack
-from kektor.memory.recall.premise import unknown_names
+from kektor.memory.recall.premise import read_premise
 from kektor.memory.recall.question import Question, read
+from kektor.memory.recall.speakers import with_speakers
+from kektor.text import content_terms
 
 __all__ = ["recall"]
 
@@ -38,37 +40,51 @@ def recall(
 ) -> Recall:
     """Answer a question from what a View admits: at most `k` hits and `budget_tokens` tokens of context."""
     engine = context.engine
-    question = read(query)
+    question = with_speakers(engine, view, read(query))
     past = history == "always" or (history == "auto" and question.asks_past)
     view = structs.replace(view, history=past)
-    vector = None
-    if mode != "fast" and (vectors := context.embed(settings, [query], kind="query")) is not None:
-        vector = vectors[0]
+    vectors = None if mode == "fast" else _vectors(context, settings, question)
     wide = _with_predecessors(view)
-    candidates = gather(engine, wide, question, vector, depth=max(_DEPTH, 2 * k))
+    candidates = gather(engine, wide, question, vectors, depth=max(_DEPTH, 2 * k))
     resolved = _resolve(engine, view, candidates)
     ranked = fuse([candidate for candidate, _ in resolved], question)
-    unknown = unknown_names(engine, view, query)
-    status, relevant = judge(ranked, thresholds_for(settings.fingerprint), at_risk=bool(unknown))
-    if status == "no_match" and not candidates and engine.count(view) == 0:
-        status = "empty"
     origins = {candidate.key: origin for candidate, origin in resolved}
+    replaced = {c.node.text for c in candidates if c.node.id in origins.values()}
+    language = settings.text.language
+    judged = judge(
+        ranked,
+        thresholds_for(settings.fingerprint),
+        read_premise(engine, view, question, ranked, language, replaced=replaced),
+        asks=bool(content_terms(query, language)) or not question.words,
+    )
+    if not judged.relevant and not candidates and engine.count(view) == 0:
+        judged = judged._replace(status="empty")
     # Only what answers stands for the source it rests on, which may say more than the memory quotes of it.
-    hits = [_hit(found, settings, view, origins) for found in _group_evidence(relevant)[:k]]
+    hits = [_hit(found, settings, view, origins) for found in _group_evidence(judged.relevant)[:k]]
     packed = pack(hits, budget_tokens, context.tokenizer.counts)
     return Recall(
-        status=status,
+        status=judged.status,
         hits=packed.hits,
         context=packed.context,
         tokens=packed.tokens,
         dropped=packed.dropped,
-        nearest_keys=[],
-        near_misses=[],
-        premise=Premise(at_risk=bool(unknown), unknown=unknown),
+        nearest_keys=list(judged.premise.nearest),
+        near_misses=[NearMiss(id=miss.node.id, text=miss.node.text, why=why) for miss, why in judged.near_misses[:k]],
+        premise=Premise(
+            at_risk=judged.premise.at_risk,
+            unknown=list(judged.premise.unknown),
+            wrong_subject=list(judged.premise.subject.people),
+        ),
         history_used=past,
         trace_id=clock.new_id(),
-        trace=_trace(question, candidates, ranked, relevant) if explain else None,
+        trace=_trace(question, candidates, ranked, judged) if explain else None,
     )
+
+
+def _vectors(context: MemoryContext, settings: IndexSettings, question: Question) -> Vectors | None:
+    texts = list(dict.fromkeys([question.text, question.said]))
+    found = context.embed(settings, texts, kind="query")
+    return None if found is None else Vectors(found[0], found[-1] if len(texts) > 1 else found[0])
 
 
 def _with_predecessors(view: View) -> View:
@@ -165,14 +181,20 @@ def _via(candidate: Candidate) -> list[str]:
 
 
 def _trace(
-    question: Question, candidates: Sequence[Candidate], ranked: Sequence[Fused], relevant: Sequence[Fused]
+    question: Question, candidates: Sequence[Candidate], ranked: Sequence[Fused], judged: Judged
 ) -> dict[str, Any]:
     """What each stage made of it; ids only of what the caller may see."""
     return {
-        "question": {"asks_past": question.asks_past},
+        "question": {
+            "asks_past": question.asks_past,
+            "asks_when": question.asks_when,
+            "speakers": sorted(question.speakers),
+            "said": question.said,
+        },
+        "premise": {"margin": judged.premise.subject.margin},
         "candidates": len(candidates),
         "resolved": len(ranked),
-        "judged_relevant": len(relevant),
+        "judged_relevant": len(judged.relevant),
         "ranking": [
             {
                 "id": found.candidate.node.id,
