@@ -1,6 +1,6 @@
 """The stages in their order."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -49,7 +49,7 @@ def recall(
     resolved = _resolve(engine, view, candidates)
     ranked = fuse([candidate for candidate, _ in resolved], question)
     origins = {candidate.key: origin for candidate, origin in resolved}
-    replaced = {c.node.text for c in candidates if c.node.id in origins.values()}
+    replaced = _replaced(candidates, origins)
     language = settings.text.language
     judged = judge(
         ranked,
@@ -129,6 +129,12 @@ def _keep_best(
 def _says_more(one: Candidate, other: Candidate) -> bool:
     """Which of two versions of a lineage the question was really about: the one it names, else the nearer one."""
     return (one.exact, one.vector or 0.0, one.text) > (other.exact, other.vector or 0.0, other.text)
+
+
+def _replaced(candidates: Sequence[Candidate], origins: Mapping[NodeKey, str | None]) -> dict[NodeKey, str]:
+    """The text of the version that was found, for each head that stands in its place."""
+    texts = {NodeKey(candidate.node.scope, candidate.node.id): candidate.node.text for candidate in candidates}
+    return {head: texts[NodeKey(head.scope, origin)] for head, origin in origins.items() if origin is not None}
 
 
 def _head(engine: Engine, view: View, node: Node) -> Node | None:

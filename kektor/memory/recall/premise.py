@@ -1,11 +1,12 @@
 """What a question takes for granted: names that were mentioned, and facts of those it names."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import structs
 
 from kektor.engine.port import Engine
+from kektor.engine.records import NodeKey
 from kektor.engine.view import View
 from kektor.memory.recall.fuse import Fused
 from kektor.memory.recall.names import identifiers_in, names_in
@@ -44,22 +45,22 @@ def read_premise(
     ranked: Sequence[Fused],
     language: str,
     *,
-    replaced: Collection[str] = (),
+    replaced: Mapping[NodeKey, str],
 ) -> Premise:
     """Hold a question against what the View shows, and against the best candidates.
 
-    `replaced` are the texts in whose place some of these stand: what they mention is known, and answered with what
-    holds instead.
+    `replaced` are the texts in whose place some of these stand, by the key of what does: whom they mention is known,
+    and answered with what holds instead.
     """
     words = (word for name in names_in(question.text) for word in name.split())
     names = list(dict.fromkeys([*words, *identifiers_in(question.text)]))
-    told = {word for text in replaced for word in words_of(text)}
+    told = {word for text in replaced.values() for word in words_of(text)}
     unknown = [name for name in unknown_names(engine, view, names) if not words_of(name) <= told]
     return Premise(
         unknown=tuple(unknown),
         known=tuple(name for name in names if name not in unknown),
         nearest=tuple(dict.fromkeys(near for name in unknown for near in _spelled_like(name, ranked))),
-        subject=ABSTAINS if unknown else subject_of(question, ranked, language),
+        subject=ABSTAINS if unknown else subject_of(question, ranked, language, replaced),
     )
 
 

@@ -57,7 +57,7 @@ class Subject(NamedTuple):
 ABSTAINS = Subject(-_HALF_AGAIN)
 
 
-def subject_of(question: Question, ranked: Sequence[Fused], language: str) -> Subject:
+def subject_of(question: Question, ranked: Sequence[Fused], language: str, replaced: Mapping[NodeKey, str]) -> Subject:
     """Read the best candidates for whom they speak of, beside the one person a question names.
 
     A question that names nobody, or several speakers, is not judged; nor is one in a language whose pronouns are not
@@ -73,6 +73,9 @@ def subject_of(question: Question, ranked: Sequence[Fused], language: str) -> Su
     found = {fused.candidate.key: fused.candidate for fused in ranked[:_TOP]}
     speakers = _speakers(found.values())
     bound = {key: read(candidate.node, speakers=speakers) for key, candidate in found.items()}
+    for key in found.keys() & replaced.keys():
+        if named & words_of(replaced[key]):  # what holds in the place of what was said of them answers
+            bound[key] = {_ANYBODY: asked & set(content_terms(f"{found[key].node.text} {replaced[key]}", language))}
     shares = {key: _shares(_together(candidate, bound), named, len(asked)) for key, candidate in found.items()}
     own = max((share.own for share in shares.values()), default=0.0)
     other = max((share.other for share in shares.values()), default=0.0)
