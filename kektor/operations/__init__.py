@@ -6,6 +6,7 @@ door does.
 
 from kektor.operations.admin import AdminOperations
 from kektor.operations.export import ExportOperations
+from kektor.operations.graph import GraphOperations
 from kektor.operations.indexes import IndexOperations
 from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
@@ -14,5 +15,13 @@ from kektor.operations.reads import ReadOperations
 __all__ = ["Operations"]
 
 
-class Operations(ReadOperations, MemoryOperations, NodeOperations, IndexOperations, AdminOperations, ExportOperations):
+class Operations(
+    ReadOperations,
+    GraphOperations,
+    MemoryOperations,
+    NodeOperations,
+    IndexOperations,
+    AdminOperations,
+    ExportOperations,
+):
     """All of them over one database."""
