@@ -22,6 +22,7 @@ from kektor.engine.records import (
 )
 from kektor.engine.records import Edge as EdgeRecord
 from kektor.engine.records import Evidence as EvidenceRecord
+from kektor.engine.records import Tombstone as TombstoneRecord
 
 __all__ = [
     "Access",
@@ -52,6 +53,8 @@ __all__ = [
     "SearchHit",
     "Subgraph",
     "SubgraphNode",
+    "Tombstone",
+    "TombstonePage",
     "Validity",
     "edge_of",
     "index_of",
@@ -59,6 +62,7 @@ __all__ = [
     "node_of",
     "scope_of",
     "stats_of",
+    "tombstone_of",
 ]
 
 
@@ -223,6 +227,24 @@ class Forgotten(Struct, frozen=True):
     copies: list[ForgottenNode]
     dry_run: bool
     receipt: Receipt | None
+
+
+class Tombstone(Struct, frozen=True, rename={"class_": "class"}):
+    """A value that must not come back: `value` was rejected, `erasure` was erased. It never says what it was."""
+
+    id: str
+    index: str
+    class_: str
+    scope: ScopeOut
+    node: str | None
+    created_at: str
+    actor: ActorOut
+    reason: str
+
+
+class TombstonePage(Struct, frozen=True):
+    items: list[Tombstone]
+    next_cursor: str | None
 
 
 class SearchHit(Struct, frozen=True):
@@ -413,6 +435,19 @@ def stats_of(index: str, stats: EngineStats) -> IndexStats:
 
 def scope_of(scope: Scope) -> ScopeOut:
     return ScopeOut(scope.user or None, scope.agent or None, scope.project or None)
+
+
+def tombstone_of(stone: TombstoneRecord, index: str) -> Tombstone:
+    return Tombstone(
+        id=stone.id,
+        index=index,
+        class_=stone.cls,
+        scope=ScopeOut(stone.scope.user or None, stone.scope.agent or None, stone.scope.project or None),
+        node=stone.node or None,
+        created_at=times.format(stone.created_at),
+        actor=ActorOut(stone.actor.kind.value, stone.actor.id or None, stone.actor.channel or None),
+        reason=stone.reason,
+    )
 
 
 def edge_of(edge: EdgeRecord) -> Edge:

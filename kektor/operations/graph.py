@@ -144,7 +144,7 @@ class GraphOperations(BaseOperations):
         return key, page
 
     def _key(self, read: "_Reading", node_id: str, *, field: str = "id") -> NodeKey:
-        node = find_one(self.engine, read.view, check_id(node_id, field=field))
+        node = find_one(self.engine, read.view, check_id(node_id, field=field), field=field)
         return NodeKey(node.scope, node.id)
 
     def _reading(self, index: str, request: "_GraphRead", principal: Principal) -> "_Reading":

@@ -26,9 +26,9 @@ def parse_filter(
     instant of `'now'` and lies in the day of `'today'`. None stands for no filter; a `Filter` is given back
     as it is.
 
-    Raises `Invalid` with the field that it came in, whose details hold the `position` (of the first character: 1) or, in
-    JSON, the `path`, and after a syntax error what was `expected`; `TooLarge` past the limits of
-    `kektor.query.syntax`.
+    Raises `Invalid` with the `field` that it came in, whose details hold the `position` (of the first
+    character: 1) or, in JSON, the `path`, and after a syntax error what was `expected`; `TooLarge` past the
+    limits of `kektor.query.syntax`.
 
     >>> parse_filter("layer = 'semantic' AND NOT metadata.stage IN ('draft', 'old')")  # doctest: +ELLIPSIS
     And(terms=(Compare(op='=', field=Field(path=('layer',), bare=False), value='semantic'), Not(...)))

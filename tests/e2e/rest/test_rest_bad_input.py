@@ -86,9 +86,12 @@ def message(**parts: Any) -> dict[str, Any]:
 
 BAD = [
     Bad("path", {"cost": "miles"}, "cost"),
+    Bad("path", {"max_depth": 0}, "max_depth"),
+    Bad("path", {"dst": "nobody"}, "dst", 404, "not_found"),
+    Bad("link", edge(valid_from="2020", valid_to="2010"), "edges[0].valid_to"),
     Bad("path", {"limit": 0}, "limit"),
     Bad("subgraph", {"roots": []}, "roots"),
-    Bad("subgraph", {"roots": ["x", "nobody"]}, "id", 404, "not_found"),
+    Bad("subgraph", {"roots": ["x", "nobody"]}, "roots[1]", 404, "not_found"),
     Bad("subgraph", {"depth": 33}, "depth"),
     Bad("analyse", {"algorithm": "magic"}, "algorithm"),
     Bad("analyse", {"sample": 0}, "sample"),
@@ -229,7 +232,7 @@ BAD = [
         "not_found",
     ),
     Bad("unlink", {"rel": "never"}, "rel", 404, "not_found"),
-    Bad("traverse", {"root": "nobody"}, "id", 404, "not_found"),
+    Bad("traverse", {"root": "nobody"}, "root", 404, "not_found"),
     Bad("remember", {"index": "no spaces"}, "index"),
     Bad("remember", {"index": ""}, "index"),
     Bad("create_index", {"name": "-dash"}, "name"),
