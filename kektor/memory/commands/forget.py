@@ -9,6 +9,7 @@ from kektor.engine.records import Node, NodeKey, Receipt
 from kektor.engine.view import ScopeRule
 from kektor.memory.commands.base import MemoryCommand, key_of, target
 from kektor.memory.commands.lifecycle import bury
+from kektor.memory.commands.versions import settle
 
 __all__ = ["Erase", "Reached", "reach"]
 
@@ -44,6 +45,7 @@ class Erase(MemoryCommand):
         for node in doomed:
             if not node.raw:
                 bury(tx, self, principal, node, cls="erasure")
+            settle(tx, self, principal, node)
         _withdraw_quotes(tx, self.index, doomed)
         for node in doomed:
             tx.drop_node(self.index, key_of(node))
