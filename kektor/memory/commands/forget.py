@@ -8,8 +8,8 @@ from kektor.engine.port import Transaction
 from kektor.engine.records import Node, NodeKey, Receipt
 from kektor.engine.view import ScopeRule
 from kektor.memory.commands.base import MemoryCommand, key_of, target
-from kektor.memory.commands.lifecycle import bury
 from kektor.memory.commands.versions import settle
+from kektor.memory.tombstones import guard
 
 __all__ = ["Erase", "Reached", "reach"]
 
@@ -44,7 +44,7 @@ class Erase(MemoryCommand):
         doomed = [*self.reached.matched, *self.reached.derived, *self.reached.copies]
         for node in doomed:
             if not node.raw:
-                bury(tx, self, principal, node, cls="erasure")
+                guard(tx, self, principal, node)
             settle(tx, self, principal, node)
         _withdraw_quotes(tx, self.index, doomed)
         for node in doomed:

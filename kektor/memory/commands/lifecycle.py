@@ -5,10 +5,9 @@ from typing import ClassVar
 
 from msgspec import structs
 
-from kektor import clock
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
-from kektor.engine.records import Kind, Moment, Node, Receipt, Status, Tombstone, Trust
+from kektor.engine.records import Kind, Moment, Node, Receipt, Status, Trust
 from kektor.engine.view import ScopeRule
 from kektor.errors import Conflict, Invalid
 from kektor.memory.commands.base import MemoryCommand, target
@@ -22,9 +21,10 @@ from kektor.memory.commands.versions import (
     supersede,
 )
 from kektor.memory.drafts import Draft
+from kektor.memory.tombstones import bury
 from kektor.text import fold
 
-__all__ = ["Archive", "Correct", "Evolve", "OnOne", "Restore", "Retract", "bury"]
+__all__ = ["Archive", "Correct", "Evolve", "OnOne", "Restore", "Retract"]
 
 
 @dataclass(kw_only=True)
@@ -168,29 +168,6 @@ class Restore(OnOne):
                 step(tx, self, principal, rival, trust=Trust.CONTESTED)
         step(tx, self, principal, node, status=Status.CURRENT, trust=Trust.CONTESTED if doubted else None)
         return Receipt("restored", id=node.id, version=node.version)
-
-
-def bury(tx: Transaction, command: MemoryCommand, principal: Principal, node: Node, *, cls: str = "value") -> None:
-    """Remember a rejected value by value, so that no door brings it back."""
-    digester = command.context.digester
-    digests = [node.digest or digester.digest(node.text)] if node.text else []
-    if node.claim is not None:
-        digests.append(digester.digest("claim", *structs.astuple(node.claim)))
-    settings = command.settings(tx)
-    for digest in digests:
-        tx.put_tombstone(
-            Tombstone(
-                id=clock.new_id(),
-                index=settings.number,
-                scope=node.scope,
-                digest=digest,
-                cls=cls,
-                created_at=tx.time,
-                actor=principal.actor,
-                reason=command.reason,
-                node=node.id,
-            )
-        )
 
 
 def _refuse_unless_versioned(node: Node, operation: str) -> None:

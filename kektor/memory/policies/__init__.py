@@ -17,7 +17,7 @@ def write_policies(context: MemoryContext) -> list[Policy]:
     nothing else in doubt."""
     return [
         Authority(),
-        Tombstones(context.digester),
+        Tombstones(context),
         EvidencePolicy(),
         Duplicates(),
         TrustPolicy(),

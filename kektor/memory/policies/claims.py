@@ -36,14 +36,14 @@ class Claims:
 
     def before(self, command: Any, principal: Principal, engine: Engine) -> None:
         for draft in command.drafts:
-            if draft.kind is Kind.MEMORY and not draft.raw:
-                draft.statement = _stated(draft.claim, draft.text)
+            _stated(draft.claim, draft.text)  # read outside of the lock, kept for `check`
 
     def check(self, command: Any, principal: Principal, tx: Transaction) -> None:
         for draft in command.drafts:
-            said = draft.statement
+            said = _stated(draft.claim, draft.text) if draft.kind is Kind.MEMORY and not draft.raw else None
             if said is None:
                 continue
+            draft.statement = said
             draft.topic = self._topic(said.subject, said.predicate, draft.scope)
             if draft.checks_duplicates and draft.duplicate_of is None and draft.follows is None:
                 self._compare(draft, said, principal, tx)
