@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from msgspec import structs
-
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
 from kektor.engine.records import Kind, Moment, Node, Receipt, Status, Trust
