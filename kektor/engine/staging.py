@@ -176,8 +176,9 @@ class LocalTransaction:
         found: list[tuple[int, Edge, NodeKey, NodeKey]] = []
         if space is not None and slot is not None and slot < space.next_slot:
             for edge_number, row in space.edges_at(slot, direction):
-                src, dst = _keys(space, (row.src, row.dst))
-                found.append((edge_number, row.edge, src, dst))
+                src_key, dst_key = space.names.key(row.src), space.names.key(row.dst)
+                if src_key is not None and dst_key is not None:
+                    found.append((edge_number, row.edge, src_key, dst_key))
         for where, effect, src_key, dst_key in self._edges:
             if where == number and ((direction != "in" and src_key == key) or (direction != "out" and dst_key == key)):
                 found.append((effect.number, effect.edge, src_key, dst_key))
