@@ -200,8 +200,10 @@ class LocalTransaction:
         """Of some edges, applied and staged, those that stand."""
         found: list[tuple[int, _Joined]] = []
         for edge_number, row in held:
-            src, dst = _keys(space, (row.src, row.dst))
-            found.append((edge_number, (row.edge, src, dst)))
+            assert space is not None, "what is held is in a space"
+            src, dst = space.names.key(row.src), space.names.key(row.dst)
+            if src is not None and dst is not None:
+                found.append((edge_number, (row.edge, src, dst)))
         return [
             (edge_number, joined)
             for edge_number, joined in [*found, *staged.items()]
@@ -337,8 +339,8 @@ class LocalTransaction:
     def _stage(self, number: int, key: NodeKey, node: Node) -> None:
         self._nodes[number, key] = node
         self._by_id.setdefault((number, key.id), []).append(key)
-        if node.digest:
-            self._by_digest.setdefault((number, key.scope, node.digest), []).append(key)
+        for digest in {node.digest, node.topic} - {b""}:
+            self._by_digest.setdefault((number, key.scope, digest), []).append(key)
 
 
 def _keys(space: IndexSpace | None, slots: Iterable[int]) -> Iterator[NodeKey]:
