@@ -114,7 +114,7 @@ impl Codes {
         let mean: Vec<f32> = sum.iter().map(|x| (x / directions.len().max(1) as f64) as f32).collect();
         let grows = |vector: &&Vec<f32>| {
             let centred = vector.iter().zip(&mean).map(|(x, c)| x - c);
-            !(greatest(centred) <= 1.1 * greatest(vector.iter().copied()))
+            greatest(centred) > 1.1 * greatest(vector.iter().copied())
         };
         if directions.iter().filter(grows).count() * 50 > directions.len() {
             return Box::default();
