@@ -10,8 +10,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -33,6 +34,9 @@ from kektor.errors import Corrupt, Internal, Invalid, NotFound, Unavailable
 from kektor.graph import walk
 from kektor.storage.store import Durability, Finding, Store
 from kektor.storage.structure import Structure
+
+if TYPE_CHECKING:
+    from kektor.storage.keys import KeyRing
 
 __all__ = ["CHECKPOINT_BYTES", "LocalEngine"]
 
@@ -399,6 +403,14 @@ class LocalEngine:
     def secret(self, name: str) -> bytes:
         """A key of this database that no door shows."""
         return clock.random_bytes(32) if self._store is None else self._store.secret(name, fresh=self.lsn == 0)
+
+    @cached_property
+    def signing_keys(self) -> "KeyRing":
+        """What receipts and tokens are signed with."""
+        # Here, because the library of the curves takes longer to import than all of the engine.
+        from kektor.storage.keys import KeyRing
+
+        return KeyRing(None if self.folder is None else self.folder / "keys" / "signing.json")
 
     @property
     def folder(self) -> Path | None:
