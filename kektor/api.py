@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kektor import models
 from kektor.contract import convert
@@ -23,6 +23,9 @@ from kektor.models import Embedder
 from kektor.operations import Operations
 from kektor.storage.store import Durability
 from kektor.text import Digester
+
+if TYPE_CHECKING:
+    from kektor.storage.keys import KeyRing
 
 __all__ = ["Database", "open"]
 
@@ -50,7 +53,13 @@ def open(  # noqa: A001 - read as kektor.open
     folder = None if os.fspath(path) == ":memory:" else Path(path).expanduser()
     engine = LocalEngine(folder, durability=Durability.parse(sync))
     try:
-        return Database(engine, secret=engine.secret("digest.key"), actor=actor or Actor(), embedder=embedder)
+        return Database(
+            engine,
+            secret=engine.secret("digest.key"),
+            actor=actor or Actor(),
+            embedder=embedder,
+            keys=lambda: engine.signing_keys,
+        )
     except BaseException:
         engine.close()
         raise
@@ -66,6 +75,7 @@ class Database:
         secret: bytes,
         actor: Actor,
         embedder: str | Embedder | Callable[[list[str]], Any] | None,
+        keys: "Callable[[], KeyRing]",
     ) -> None:
         self.engine = engine
         self.actor = actor
@@ -75,6 +85,8 @@ class Database:
             digester=Digester(secret),
             tokenizer=models.default_tokenizer(),
             embedder_of=self._models.get,
+            sign=lambda payload: keys().sign(payload, "receipts"),
+            jwks=lambda: keys().jwks(),
         )
         self.gateway = Gateway(engine, write_policies(context))
         self.operations = Operations(

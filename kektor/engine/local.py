@@ -24,7 +24,7 @@ from kektor import clock
 from kektor.engine import effects as fx
 from kektor.engine.port import Damage, Direction, EngineHealth, EngineStats, Page, Scored, Subgraph, Vector
 from kektor.engine.port import Path as GraphPath
-from kektor.engine.records import Edge, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
+from kektor.engine.records import Edge, Erasure, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
 from kektor.engine.space import EdgeRow, IndexSpace
 from kektor.engine.staging import LocalTransaction
 from kektor.engine.tables import SmallTables
@@ -160,7 +160,7 @@ class LocalEngine:
         with self._reading():
             space, visible = self._seen(view)
             slots = space.columns.having("session", session) & visible.slots
-            nodes = [space.node(slot) for slot in slots]
+            nodes = [space.node(slot) for slot in sorted(slots, key=space.names.place)]
             return [node for node in nodes if node.scope == scope]
 
     def neighbours(self, view: View, keys: Sequence[NodeKey], *, reach: int) -> list[tuple[tuple[NodeKey, ...], ...]]:
@@ -182,9 +182,10 @@ class LocalEngine:
         if slot is None or slot not in sources or not (session := space.names.session(slot)):
             return ()
         if (session, key.scope) not in sessions:
-            sessions[session, key.scope] = list(space.columns.in_session(session, key.scope) & sources)
+            slots = space.columns.in_session(session, key.scope) & sources
+            sessions[session, key.scope] = sorted(slots, key=space.names.place)
         order = sessions[session, key.scope]
-        at = bisect_left(order, slot)
+        at = bisect_left(order, space.names.place(slot), key=space.names.place)
         return tuple(
             tuple(
                 found
@@ -315,6 +316,10 @@ class LocalEngine:
         with self._reading():
             number = self._space(index).settings.number
             return [stone for stone in self.tables.tombstones.values() if stone.index == number]
+
+    def erasures(self) -> list[Erasure]:
+        with self._reading():
+            return list(self.tables.erasures.values())
 
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None:
         with self._reading():
@@ -650,5 +655,6 @@ _APPLY: dict[type, Callable[[LocalEngine, Any, int], None]] = {
     fx.DropKv: lambda e, x, lsn: e.tables.drop_kv(x),
     fx.PutTombstone: lambda e, x, lsn: e.tables.put_tombstone(x),
     fx.LiftTombstone: lambda e, x, lsn: e.tables.lift_tombstone(x),
+    fx.PutErasure: lambda e, x, lsn: e.tables.put_erasure(x),
     fx.KeepOutcome: lambda e, x, lsn: e.tables.keep_outcome(x),
 }

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from kektor.engine import effects as fx
 from kektor.engine.port import Direction, Vector
-from kektor.engine.records import Actor, Edge, IndexSettings, Node, NodeKey, Scope, State, Tombstone
+from kektor.engine.records import Actor, Edge, Erasure, IndexSettings, Node, NodeKey, Origin, Scope, State, Tombstone
 from kektor.engine.space import IndexSpace
 from kektor.errors import Internal, TooLarge
 
@@ -145,6 +145,30 @@ class LocalTransaction:
         self._effects.append(fx.DropNode(number, slot))
         self._edges = [entry for entry in self._edges if entry[0] != number or slot not in (entry[1].src, entry[1].dst)]
 
+    def redact(self, index: str, node: Node, vector: Vector | None = None) -> None:
+        key = NodeKey(node.scope, node.id)
+        _, slot, old = self._held(index, key)
+        joined = self._edges_at(index, key, "both")
+        self.drop_node(index, key)
+        self.put_node(index, structs.replace(node, place=old.place or slot + 1), vector)
+        for _, edge, src, dst in joined:
+            self.put_edge(index, src, dst, edge)
+
+    def copies(self, index: str, key: NodeKey) -> list[tuple[str, Node]]:
+        origin = Origin(self._number(index), key.scope, key.id)
+        found = []
+        for name, settings in self._engine.tables.settings.items():
+            space = self._engine.space_by_number(settings.number)
+            if space is not None and self.index(name) is not None:
+                for held in _keys(space, space.names.of_origin(origin)):
+                    node = self.node(name, held)
+                    if node is not None:
+                        found.append((name, node))
+        return found
+
+    def put_erasure(self, erasure: Erasure) -> None:
+        self._effects.append(fx.PutErasure(erasure))
+
     # Edges
 
     def put_edge(self, index: str, src: NodeKey, dst: NodeKey, edge: Edge) -> None:
@@ -171,6 +195,15 @@ class LocalTransaction:
         return ended
 
     def _open_edges(self, index: str, key: NodeKey, direction: Direction) -> list[tuple[int, Edge, NodeKey, NodeKey]]:
+        number = self._number(index)
+        return [
+            entry
+            for entry in self._edges_at(index, key, direction)
+            if entry[1].deleted_at is None and (number, entry[0]) not in self._ended
+        ]
+
+    def _edges_at(self, index: str, key: NodeKey, direction: Direction) -> list[tuple[int, Edge, NodeKey, NodeKey]]:
+        """Unlinked ones too, between nodes that are there."""
         number, space = self._where(index)
         slot = self._slot(number, key)
         found: list[tuple[int, Edge, NodeKey, NodeKey]] = []
@@ -181,13 +214,7 @@ class LocalTransaction:
         for where, effect, src_key, dst_key in self._edges:
             if where == number and ((direction != "in" and src_key == key) or (direction != "out" and dst_key == key)):
                 found.append((effect.number, effect.edge, src_key, dst_key))
-        return [
-            entry
-            for entry in found
-            if entry[1].deleted_at is None
-            and (number, entry[0]) not in self._ended
-            and all(self.node(index, end) is not None for end in entry[2:])
-        ]
+        return [entry for entry in found if all(self.node(index, end) is not None for end in entry[2:])]
 
     # Values
 

@@ -157,11 +157,14 @@ class Withdraw(_Forget):
         one = Correct(context=self.context, index=cut.index, node_id=old.id, reason=self.reason, drafts=[draft])
         one.node = old
         draft.kind, draft.session, draft.tags, draft.layer = old.kind, old.session, old.tags, old.layer
-        draft.pinned, draft.metadata, draft.occurred, draft.trust = old.pinned, old.metadata, old.occurred, Trust.ACCEPTED
+        draft.pinned, draft.metadata, draft.occurred, draft.trust = (
+            old.pinned,
+            old.metadata,
+            old.occurred,
+            Trust.ACCEPTED,
+        )
         one.stage(tx, principal)
 
 
 def may_see(principal: Principal, index: str, node: Node) -> bool:
     return any(grant.admits(node.scope) for grant in principal.grants_for(index))
-
-

@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from msgspec import structs
-
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
-from kektor.engine.records import IndexSettings, Kind, Node, Status, Trust
+from kektor.engine.records import Kind, Node, Status, Trust
 from kektor.engine.view import ScopeRule, View
 from kektor.memory.commands.base import target
 from kektor.memory.forgetting.closure import Cut, Gone
@@ -16,7 +14,7 @@ from kektor.memory.forgetting.matching import Topic, read_topic
 from kektor.memory.inputs import may_write
 from kektor.text import Span
 
-__all__ = ["ByFilter", "ByIds", "ByQuery", "Chooser", "Chosen", "Expired"]
+__all__ = ["ByFilter", "ByIds", "ByQuery", "Chooser", "Chosen", "standing"]
 
 _PAGE = 500
 _MADE = frozenset({Kind.SUMMARY, Kind.PROFILE, Kind.THEME, Kind.ARTIFACT, Kind.REFLECTION})
@@ -99,33 +97,6 @@ class ByQuery:
             chosen.named.append(Gone(index, node, "it is about it"))
 
 
-@dataclass
-class Expired:
-    """What is older than its layer is kept, unless it is pinned."""
-
-    view: View
-    settings: IndexSettings
-    modes: frozenset[str]
-
-    def choose(self, index: str, tx: Transaction, engine: Engine, principal: Principal) -> Chosen:
-        chosen = Chosen([], [], [])
-        for layer, retention in self.settings.policy.retention.items():
-            if retention.mode not in self.modes:
-                continue
-            view = structs.replace(self.view, layers=frozenset({layer}))
-            past = view.now - round(retention.days * 24 * 3600 * 1_000_000)
-            for node in _all(engine, view):
-                if node.pinned or max(node.confirmed_at, node.recorded_at) > past or node.kind is Kind.SESSION:
-                    continue
-                if node.status is Status.ARCHIVED and retention.mode == "archive":
-                    continue
-                if not may_write(principal, index, node.scope):
-                    chosen.kept.append(node.id)
-                else:
-                    chosen.named.append(Gone(index, node, f"{layer} is kept for {retention.days:g} days"))
-        return chosen
-
-
 def standing(node: Node) -> bool:
     """Whether there is anything left to withdraw of it."""
     return node.status is Status.CURRENT and node.trust is not Trust.REJECTED
@@ -154,5 +125,3 @@ def _words(value: object) -> Iterator[str]:
 
 def _claimed(node: Node) -> tuple[str, ...]:
     return () if node.claim is None else (f"{node.claim.subject} {node.claim.predicate} {node.claim.object}",)
-
-

@@ -2,7 +2,6 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from kektor.engine.port import Transaction
 from kektor.engine.records import Evidence, Kind, Node, NodeKey
@@ -12,14 +11,16 @@ from kektor.text import Span, touched
 __all__ = ["Closure", "Cut", "Gone", "Place", "Rebuilt", "reach"]
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True)
+class Place:
     """A node of some index."""
 
     index: str
     key: NodeKey
 
 
-class Gone(NamedTuple):
+@dataclass(frozen=True)
+class Gone:
     """A node that goes, and why."""
 
     index: str
@@ -35,9 +36,12 @@ class Cut:
     node: Node
     spans: list[Span]
     why: str
+    left: str = ""
+    """What a statement says without them, where that is more than closing the gap."""
 
 
-class Rebuilt(NamedTuple):
+@dataclass(frozen=True)
+class Rebuilt:
     """A derived text made anew from the quotes that are left."""
 
     index: str
@@ -59,6 +63,11 @@ class Closure:
 
     def __contains__(self, place: Place) -> bool:
         return place in self.matched or place in self.derived or place in self.copies
+
+    @property
+    def reached(self) -> "list[Gone | Cut | Rebuilt]":
+        """All that changes in any way."""
+        return [*self.gone, *self.cuts.values(), *self.rebuilt.values()]
 
     @property
     def gone(self) -> list[Gone]:
@@ -84,14 +93,15 @@ class _Walk:
         for gone in named:
             self._take(self._found.matched, gone, quotes=True)
         for cut in cuts:
-            self._cut(cut.index, cut.node, cut.spans, cut.why)
+            self._cut(cut.index, cut.node, cut.spans, cut.why, cut.left)
         while self._queue:
             place, quotes = self._queue.popleft()
             self._follow(place, quotes)
         for place in [*self._found.cuts, *self._found.rebuilt, *self._found.resting]:
             if place in self._found:
-                for table in (self._found.cuts, self._found.rebuilt, self._found.resting):
-                    table.pop(place, None)  # type: ignore[attr-defined]
+                self._found.cuts.pop(place, None)
+                self._found.rebuilt.pop(place, None)
+                self._found.resting.pop(place, None)
         return self._found
 
     def _take(self, table: dict[Place, Gone], gone: Gone, *, quotes: bool) -> None:
@@ -105,7 +115,7 @@ class _Walk:
             self._queue.append((place, quotes))
 
     def _follow(self, place: Place, quotes: bool) -> None:
-        index, own = place
+        index, own = place.index, place.key
         node = self._tx.node(index, own)
         if node is None:
             return
@@ -132,9 +142,9 @@ class _Walk:
             if source.kind is Kind.SOURCE and source.scope in (node.scope, type(node.scope)()):
                 self._cut(index, source, touched(source.text, [Span(span.start, span.end)]), "it was said here")
 
-    def _cut(self, index: str, node: Node, spans: list[Span], why: str) -> None:
+    def _cut(self, index: str, node: Node, spans: list[Span], why: str, left: str = "") -> None:
         place = Place(index, key_of(node))
-        held = self._found.cuts.setdefault(place, Cut(index, node, [], why))
+        held = self._found.cuts.setdefault(place, Cut(index, node, [], why, left))
         new = [span for span in spans if span not in held.spans]
         if not new or place in self._found:
             return

@@ -26,9 +26,7 @@ def without(node: Node, spans: Sequence[Span], left: str = "") -> str:
     return " ".join(part for part in parts if part).strip()
 
 
-def put_in_place(
-    tx: Transaction, context: MemoryContext, index: str, node: Node, text: str, **changes: Any
-) -> Node:
+def put_in_place(tx: Transaction, context: MemoryContext, index: str, node: Node, text: str, **changes: Any) -> Node:
     """Replace the text of a node everywhere, its vector too; what it claimed is no longer known.
 
     A model that cannot be reached does not keep words from being erased: the rest is then found by its words alone.

@@ -14,13 +14,11 @@ from kektor.memory.forgetting.closure import Closure
 __all__ = ["issue", "signed"]
 
 
-def issue(
-    tx: Transaction, context: MemoryContext, settings: IndexSettings, scope: Scope, closure: Closure
-) -> Erasure:
+def issue(tx: Transaction, context: MemoryContext, settings: IndexSettings, scope: Scope, closure: Closure) -> Erasure:
     """Make the receipt of what a transaction erases, signed at once and kept with it."""
     parts = sorted(
         context.digester.exact("erased", gone.index, *structs.astuple(gone.node.scope), gone.node.id, gone.node.text)
-        for gone in [*closure.gone, *closure.cuts.values()]
+        for gone in closure.reached
     )
     erasure = Erasure(
         id=clock.new_id(),
@@ -45,9 +43,7 @@ def signed(context: MemoryContext, erasure: Erasure) -> Erasure:
         "requested_at": times.format(erasure.requested_at),
         "bytes_gone_at": None if erasure.bytes_gone_at is None else times.format(erasure.bytes_gone_at),
     }
-    return structs.replace(
-        erasure, signature=context.sign(msgspec.json.encode(payload, order="deterministic"))
-    )
+    return structs.replace(erasure, signature=context.sign(msgspec.json.encode(payload, order="deterministic")))
 
 
 def _counts(closure: Closure) -> dict[str, int]:
