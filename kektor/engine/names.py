@@ -40,8 +40,8 @@ class Names:
             _append(self._origins, node.origin, slot)
         if node.place:
             self._places[slot] = node.place - 1
-        if node.digest:
-            _append(self._digests, (self._number(node.scope), node.digest), slot)
+        for digest in _digests(node):
+            _append(self._digests, (self._number(node.scope), digest), slot)
 
     def remove(self, slot: int, node: Node) -> None:
         self._keys[slot] = None
@@ -50,8 +50,8 @@ class Names:
         if node.origin is not None:
             _discard(self._origins, node.origin, slot)
         self._places.pop(slot, None)
-        if node.digest:
-            _discard(self._digests, (self._number(node.scope), node.digest), slot)
+        for digest in _digests(node):
+            _discard(self._digests, (self._number(node.scope), digest), slot)
 
     def key(self, slot: int) -> NodeKey | None:
         """What a slot's node is called; None when it has none (any more)."""
@@ -95,6 +95,10 @@ class Names:
 
     def _number(self, scope: Scope) -> int:
         return self._scope_numbers.setdefault(scope, len(self._scope_numbers))
+
+
+def _digests(node: Node) -> set[bytes]:
+    return {node.digest, node.topic} - {b""}
 
 
 def _each(slots: int | tuple[int, ...] | None) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from kektor.engine.port import Transaction
 from kektor.engine.records import Erasure, Kind, Node, Receipt, Trust
 from kektor.memory.commands.base import MemoryCommand, key_of
 from kektor.memory.commands.lifecycle import Archive, Correct, Retract
+from kektor.memory.commands.versions import settle
 from kektor.memory.drafts import Draft
 from kektor.memory.forgetting.choosing import Chooser, Chosen, standing
 from kektor.memory.forgetting.closure import Closure, Cut, Gone, Place, Rebuilt, reach
@@ -80,6 +81,8 @@ class Erase(_Forget):
         for gone in closure.gone:
             if not gone.node.raw and gone.node.kind not in _OF_MANY:
                 guard(tx, self, principal, gone.node, index=gone.index)
+            if gone.index == self.index:
+                settle(tx, self, principal, gone.node)
         for cut in closure.cuts.values():
             guard(tx, self, principal, cut.node, index=cut.index, spans=cut.spans)
             self._cut(tx, cut)
