@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -75,18 +76,19 @@ class Database:
         secret: bytes,
         actor: Actor,
         embedder: str | Embedder | Callable[[list[str]], Any] | None,
-        keys: "Callable[[], KeyRing]",
+        keys: "Callable[[], KeyRing] | None" = None,
     ) -> None:
         self.engine = engine
         self.actor = actor
         self._models = _Models(embedder)
+        signing = keys or _keys_in_memory()
         context = MemoryContext(
             engine,
             digester=Digester(secret),
             tokenizer=models.default_tokenizer(),
             embedder_of=self._models.get,
-            sign=lambda payload: keys().sign(payload, "receipts"),
-            jwks=lambda: keys().jwks(),
+            sign=lambda payload: signing().sign(payload, "receipts"),
+            jwks=lambda: signing().jwks(),
         )
         self.gateway = Gateway(engine, write_policies(context))
         self.operations = Operations(
@@ -152,6 +154,18 @@ class Database:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _keys_in_memory() -> "Callable[[], KeyRing]":
+    """Of an engine that keeps none: made at the first signature, since importing the curves takes its time."""
+
+    @cache
+    def made() -> "KeyRing":
+        from kektor.storage.keys import KeyRing
+
+        return KeyRing(None)
+
+    return made
 
 
 class _Models:

@@ -324,7 +324,8 @@ class Erasure(Struct, frozen=True, array_like=True):
 
     id: str
     index: str
-    scope: Scope
+    scopes: tuple[Scope, ...]
+    """Of what went; who sees all of them sees the receipt."""
     requested_at: int
     digest: str
     counts: dict[str, int]

@@ -9,7 +9,7 @@ from msgspec import structs
 from kektor import clock
 from kektor.contract import convert
 from kektor.engine.gateway import Principal
-from kektor.engine.records import Kind, Receipt
+from kektor.engine.records import Erasure, Kind, Receipt
 from kektor.engine.view import View
 from kektor.errors import Invalid, NotFound
 from kektor.memory import requests as rq
@@ -52,11 +52,7 @@ class ForgetOperations(BaseOperations):
         """The receipts of what was erased in what the caller may see, oldest first."""
         if not 1 <= limit <= LIMITS["k"]:
             raise Invalid(f"limit must be 1 to {LIMITS['k']:,}, not {limit}", field="limit")
-        seen = [
-            erasure
-            for erasure in self.engine.erasures()
-            if any(grant.admits(erasure.scope) for grant in principal.grants_for(erasure.index))
-        ]
+        seen = [erasure for erasure in self.engine.erasures() if _sees(principal, erasure)]
         first = 0 if cursor is None else next((n for n, e in enumerate(seen, 1) if e.id == cursor), -1)
         if first < 0:
             raise Invalid(f"cursor {cursor!r} did not come from a list", field="cursor")
@@ -66,9 +62,7 @@ class ForgetOperations(BaseOperations):
     def erasure(self, erasure_id: str, principal: Principal) -> ForgetReceipt:
         """One receipt."""
         for erasure in self.engine.erasures():
-            if erasure.id == erasure_id and any(
-                grant.admits(erasure.scope) for grant in principal.grants_for(erasure.index)
-            ):
+            if erasure.id == erasure_id and _sees(principal, erasure):
                 return erasure_of(erasure)
         raise NotFound(f"there is no erasure {erasure_id!r}", field="id")
 
@@ -202,6 +196,11 @@ class ForgetOperations(BaseOperations):
             requested_at=proof.requested_at,
             bytes_gone_at=proof.bytes_gone_at,
         )
+
+
+def _sees(principal: Principal, erasure: Erasure) -> bool:
+    grants = principal.grants_for(erasure.index)
+    return all(any(grant.admits(scope) for grant in grants) for scope in erasure.scopes) and bool(grants)
 
 
 def _check_ids(ids: list[str]) -> None:

@@ -94,7 +94,7 @@ class Erase(_Forget):
         self.context.forget_texts()
         for gone in closure.gone:
             tx.drop_node(gone.index, key_of(gone.node))
-        self.erasure = issue(tx, self.context, self.settings(tx), self.scope, closure)
+        self.erasure = issue(tx, self.context, self.settings(tx), closure)
         seen = [gone.node for gone in closure.gone if may_see(principal, gone.index, gone.node)]
         return Receipt("erased", id=self.erasure.id, ids=[node.id for node in seen], warnings=self._warnings())
 

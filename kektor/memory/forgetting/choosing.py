@@ -83,7 +83,7 @@ class ByQuery:
         return chosen
 
     def _look(self, index: str, node: Node, topic: Topic, principal: Principal, chosen: Chosen) -> None:
-        told = topic.told_in(node.text)
+        told = topic.told_in(node.text, user=node.scope.user)
         beside = topic.named_in([*node.tags, *_words(node.metadata), *_claimed(node)])
         if not told.spans and not beside:
             return

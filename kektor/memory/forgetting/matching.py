@@ -101,16 +101,16 @@ class Topic:
         self._needs = needs
         self._language = language
 
-    def told_in(self, text: str) -> Told:
-        """Which sentences of a text, or which of the statements in one, are about it."""
+    def told_in(self, text: str, *, user: str = "") -> Told:
+        """Which sentences of a text, or which of the statements in one, are about it; `user` is whose "my" it is."""
         gone: list[Span] = []
         left: list[str] = []
         followed = False
         for span in sentences(text):
             said = text[span.start : span.end]
             parts = clauses(said, span.start)
-            meant = [part for part in parts if self._meets(part.text)]
-            if not meant and (self._meets(said) or (followed and self._goes_on(said))):
+            meant = [part for part in parts if self._meets(part.text, user)]
+            if not meant and (self._meets(said, user) or (followed and self._goes_on(said))):
                 meant = parts
             followed = bool(meant)
             if len(meant) == len(parts):
@@ -124,16 +124,16 @@ class Topic:
 
     def named_in(self, values: Iterable[str]) -> bool:
         """Whether short texts beside a statement (tags, metadata) name what it is about."""
-        return any(need.only_names and self._has(value, need) for value in values for need in self._needs)
+        return any(need.only_names and self._has(value, need, "") for value in values for need in self._needs)
 
-    def _meets(self, said: str) -> bool:
-        return any(self._has(said, need) for need in self._needs)
+    def _meets(self, said: str, user: str) -> bool:
+        return any(self._has(said, need, user) for need in self._needs)
 
     def _goes_on(self, said: str) -> bool:
         """A sentence that begins with a pronoun speaks of whom the one before spoke."""
         return _REFERS.match(said) is not None and any(need.only_names for need in self._needs)
 
-    def _has(self, said: str, need: _Need) -> bool:
+    def _has(self, said: str, need: _Need, user: str) -> bool:
         if need.identifiers:
             known = _identified(said)
             if not all(known & names for names in need.identifiers):
@@ -148,7 +148,7 @@ class Topic:
             stems = _stems(said, self._language) | _kinds_of(said)
             if not all(stems & one for one in need.words):
                 return False
-        if need.own and not need.names and _of_another(said, need):
+        if need.own and not need.names and _of_another(said, need, user):
             return False
         return need.negative is None or need.negative == _is_negative(said)
 
@@ -433,9 +433,9 @@ def _asked(word: str, language: str) -> frozenset[str]:
     return own
 
 
-def _of_another(said: str, need: _Need) -> bool:
+def _of_another(said: str, need: _Need, user: str) -> bool:
     """Whether a statement without "I" or "my" is about somebody by name, when the user's own is meant."""
-    if _OWN.search(said):
+    if _OWN.search(said) or (user and _speaks_of(said, (user,))):
         return False
     owner = re.search(r"\b([A-Z][\w-]+)['’]s\b", said)
     first = _WORD.match(said)

@@ -7,14 +7,14 @@ from msgspec import structs
 
 from kektor import clock, times
 from kektor.engine.port import Transaction
-from kektor.engine.records import Erasure, IndexSettings, Scope
+from kektor.engine.records import Erasure, IndexSettings
 from kektor.memory.context import MemoryContext
 from kektor.memory.forgetting.closure import Closure
 
 __all__ = ["issue", "signed"]
 
 
-def issue(tx: Transaction, context: MemoryContext, settings: IndexSettings, scope: Scope, closure: Closure) -> Erasure:
+def issue(tx: Transaction, context: MemoryContext, settings: IndexSettings, closure: Closure) -> Erasure:
     """Make the receipt of what a transaction erases, signed at once and kept with it."""
     parts = sorted(
         context.digester.exact("erased", gone.index, *structs.astuple(gone.node.scope), gone.node.id, gone.node.text)
@@ -23,7 +23,7 @@ def issue(tx: Transaction, context: MemoryContext, settings: IndexSettings, scop
     erasure = Erasure(
         id=clock.new_id(),
         index=settings.name,
-        scope=scope,
+        scopes=tuple(sorted({each.node.scope for each in closure.reached})),
         requested_at=tx.time,
         digest=context.digester.exact("receipt", *parts).hex(),
         counts=_counts(closure),
