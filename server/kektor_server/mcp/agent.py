@@ -30,6 +30,7 @@ __all__ = ["AGENT"]
 _LISTED = 20
 _LIST_TOKENS = 4000
 _WALKED = 200
+_EDGES = 100
 
 _FILTER = text("For example: tags CONTAINS 'crm' AND metadata.price > 10.")
 _INCLUDE = array(text(enum=("superseded", "archived", "proposed", "rejected")), "Also memories in these states.")
@@ -95,12 +96,16 @@ def _unlink(call: ToolCall) -> ToolResult:
 
 
 def _edges(call: ToolCall) -> ToolResult:
-    fields = call.fields()
+    fields = {"limit": _EDGES, **call.fields()}
     index, node_id = text_of(fields, "index"), text_of(fields, "id")
     del fields["index"], fields["id"]
     found = call.operations.edges(index, node_id, convert(rq.EdgesRequest, fields), call.principal)
-    lines = [f"{edge.src} {edge.rel} {edge.dst}" for edge in found] or ["no edges"]
-    return ToolResult("\n".join(lines), {"items": [edge_handle(edge) for edge in found]})
+    lines = [f"{edge.src} {edge.rel} {edge.dst}" for edge in found.items] or ["no edges"]
+    handles: dict[str, Any] = {"items": [edge_handle(edge) for edge in found.items]}
+    if found.next_cursor is not None:
+        lines.append(f"there are more: cursor={found.next_cursor}")
+        handles["next_cursor"] = found.next_cursor
+    return ToolResult("\n".join(lines), handles)
 
 
 def _find_path(call: ToolCall) -> ToolResult:
@@ -109,7 +114,8 @@ def _find_path(call: ToolCall) -> ToolResult:
     del fields["index"]
     found = call.operations.path(index, convert(rq.PathRequest, fields), call.principal)
     if not found.nodes:
-        return ToolResult("no path: they are not connected within that many links", {"nodes": [], "edges": []})
+        why = "the search gave up" if found.truncated else "they are not connected within that many links"
+        return ToolResult(f"no path: {why}", {"nodes": [], "edges": []})
     listed = _listed(call, found.nodes)
     lines = [f"{edge.src} {edge.rel} {edge.dst}" for edge in found.edges]
     handles = {"nodes": listed.structured["items"], "edges": [edge_handle(edge) for edge in found.edges]}
@@ -118,10 +124,10 @@ def _find_path(call: ToolCall) -> ToolResult:
 
 def _subgraph(call: ToolCall) -> ToolResult:
     fields = call.fields()
-    index, root = text_of(fields, "index"), text_of(fields, "id")
-    del fields["index"], fields["id"]
-    request = convert(rq.TraverseRequest, {"limit": _WALKED, **fields, "root": root})
-    found = call.operations.traverse(index, request, call.principal)
+    index = text_of(fields, "index")
+    del fields["index"]
+    request = convert(rq.SubgraphRequest, {"limit": _WALKED, **fields})
+    found = call.operations.subgraph(index, request, call.principal)
     lines = [f"{edge.src} {edge.rel} {edge.dst}" for edge in found.edges] or ["no edges"]
     cut = [f"cut off at {request.limit} nodes"] if found.truncated else []
     return ToolResult(
@@ -323,12 +329,12 @@ AGENT = (
     ),
     Tool(
         name="subgraph",
-        title="Subgraph around a memory",
-        about="All that is linked around a memory, as nodes and edges, with filters and a limit. For an overview in "
-        "words use explore.",
+        title="Subgraph around memories",
+        about="All that is linked around some memories, as nodes and every edge between them, with filters and a "
+        "limit. For an overview in words use explore.",
         arguments={
-            "id": text("Where to begin."),
-            "depth": integer("How many links away (default 2).", minimum=1, maximum=32),
+            "roots": array(text(), "The ids to begin at."),
+            "depth": integer("How many links away (default 1).", minimum=0, maximum=32),
             "rels": RELS,
             "direction": _DIRECTION,
             "filter": _FILTER,
@@ -337,7 +343,7 @@ AGENT = (
             "known_at": KNOWN_AT,
             **INDEX,
         },
-        required=("id",),
+        required=("roots",),
         output=record(
             {
                 "nodes": array(HANDLE, "Each with its depth"),
@@ -358,12 +364,16 @@ AGENT = (
             "id": _ID,
             "direction": _DIRECTION,
             "rel": text("Only this relation."),
+            "limit": integer(f"At most this many (default {_EDGES}).", minimum=1, maximum=10_000),
+            "cursor": text("Where the last page ended."),
             "as_of": AS_OF,
             "known_at": KNOWN_AT,
             **INDEX,
         },
         required=("id",),
-        output=record({"items": array(EDGE)}, ("items",), closed=False),
+        output=record(
+            {"items": array(EDGE), "next_cursor": text("Pass it as cursor to go on")}, ("items",), closed=False
+        ),
         run=_edges,
         reads=True,
     ),

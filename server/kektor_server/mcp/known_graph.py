@@ -11,7 +11,7 @@ from typing import Any
 
 from kektor.errors import NotFound
 from kektor.memory import requests as rq
-from kektor.memory.objects import Memory
+from kektor.memory.objects import Edge, Memory
 from kektor_server.mcp.registry import ToolCall
 
 __all__ = ["ABOUT", "Entity", "Graph", "entity_fields", "observation_fields"]
@@ -88,15 +88,10 @@ class Graph:
     def relations(self, entities: Mapping[str, Entity]) -> list[dict[str, str]]:
         """The relations between some entities."""
         names = {entity.id: entity.name for entity in entities.values()}
-        request = rq.EdgesRequest(direction="out")
-        found = (
-            edge
-            for entity in entities.values()
-            for edge in self._call.operations.edges(self.index, entity.id, request, self._call.principal)
-        )
         return [
             {"from": names[edge.src], "to": names[edge.dst], "relationType": edge.rel}
-            for edge in found
+            for entity in entities.values()
+            for edge in self._edges(entity)
             if edge.src in names and edge.dst in names
         ]
 
@@ -110,6 +105,16 @@ class Graph:
             for name, entity in everything.items()
             if name in by_words or any(wanted in text.casefold() for text in (name, entity.type, *entity.observations))
         }
+
+    def _edges(self, entity: Entity) -> Iterator[Edge]:
+        cursor: str | None = None
+        while True:
+            request = rq.EdgesRequest(direction="out", limit=_PAGE, cursor=cursor)
+            page = self._call.operations.edges(self.index, entity.id, request, self._call.principal)
+            yield from page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
 
     def _found(self, query: str) -> Iterator[Memory]:
         if self._call.operations.engine.index(self.index) is None:

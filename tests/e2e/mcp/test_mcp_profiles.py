@@ -95,7 +95,7 @@ def test_the_graph_step_by_step(agent: RawClient) -> None:
     text, path = done(agent, "find_path", src=ids[0], dst=ids[2])
     assert [node["id"] for node in path["nodes"]] == ids
     assert "Ben works at the ferry" in text
-    _, around = done(agent, "subgraph", id=ids[0], depth=1)
+    _, around = done(agent, "subgraph", roots=[ids[0]])
     assert {node["id"] for node in around["nodes"]} == set(ids[:2])
     done(agent, "unlink", src=ids[1], rel="trained", dst=ids[2])
     assert done(agent, "find_path", src=ids[0], dst=ids[2])[1] == {"nodes": [], "edges": []}
