@@ -1,13 +1,11 @@
 """Indexes: create, list, configure, drop."""
 
-from collections.abc import Mapping
-
 import msgspec
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import EngineStats
-from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Layer, Receipt
-from kektor.errors import Forbidden, Invalid, NotFound
+from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Receipt
+from kektor.errors import Forbidden, NotFound
 from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex
 from kektor.memory.limits import check_name
 from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest
@@ -29,14 +27,6 @@ class IndexOperations(BaseOperations):
             )
         if embedder is None and request.dim is None:
             embedder = self._default_embedder
-        for name, value, low, high in (
-            ("m", request.m, 2, 128),
-            ("ef_construction", request.ef_construction, 8, 2000),
-        ):
-            if not low <= value <= high:
-                raise Invalid(f"{name} must be {low} to {high}, not {value}", field=name)
-        _check_layers(request.layers)
-        _check_choices(msgspec.structs.asdict(request.policy))
         new = self._new_settings(
             request.name,
             embedder=embedder,
@@ -63,7 +53,6 @@ class IndexOperations(BaseOperations):
     def configure_index(self, name: str, request: ConfigureIndexRequest, principal: Principal) -> IndexSettings:
         """Merge a policy and layers into the settings."""
         self._settings(principal, name)
-        _check_layers(request.layers)
         policy = {k: v for k, v in msgspec.structs.asdict(request.policy).items() if v is not None}
         command = ConfigureIndex(
             context=self.context,
@@ -107,28 +96,3 @@ class IndexOperations(BaseOperations):
         if settings is None:
             raise NotFound(f"there is no index {name!r}", field="index")
         return settings
-
-
-def _check_layers(layers: Mapping[str, Layer]) -> None:
-    for name, layer in layers.items():
-        half_life = layer.half_life_days
-        if half_life is not None and not 0 < half_life <= 36_500:
-            raise Invalid(
-                f"half_life_days must be above 0 and at most 36500, not {half_life}",
-                field=f"layers.{name}.half_life_days",
-            )
-        if layer.decay != "exponential":
-            raise Invalid(f"decay must be 'exponential', not {layer.decay!r}", field=f"layers.{name}.decay")
-
-
-_POLICY_CHOICES = {
-    "evidence": ("off", "record", "require"),
-    "agent_writes": ("accept", "propose"),
-    "write": ("open", "gated", "frozen"),
-}
-
-
-def _check_choices(policy: dict[str, str]) -> None:
-    for name, choices in _POLICY_CHOICES.items():
-        if policy[name] not in choices:
-            raise Invalid(f"policy.{name} must be {' or '.join(choices)}, not {policy[name]!r}", field=f"policy.{name}")

@@ -10,6 +10,7 @@ from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import IndexSettings, Receipt
 from kektor.errors import Conflict, NotFound
 from kektor.memory.commands.base import MemoryCommand
+from kektor.memory.settings import check_settings
 
 __all__ = ["ConfigureIndex", "CreateIndex", "DropIndex"]
 
@@ -31,7 +32,7 @@ class CreateIndex(MemoryCommand):
             if self.exist_ok:
                 return Receipt("duplicate", id=self.index, of=self.index)
             raise Conflict(f"index {self.index!r} exists", field="name")
-        tx.put_index(self.new)
+        tx.put_index(check_settings(self.new))
         return Receipt("created", id=self.index)
 
 
@@ -51,13 +52,12 @@ class ConfigureIndex(MemoryCommand):
 
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
         old = self.settings(tx)
-        tx.put_index(
-            msgspec.structs.replace(
-                old,
-                policy=msgspec.structs.replace(old.policy, **self.policy),
-                layers={**old.layers, **self.layers},
-            )
+        new = msgspec.structs.replace(
+            old,
+            policy=msgspec.structs.replace(old.policy, **self.policy),
+            layers={**old.layers, **self.layers},
         )
+        tx.put_index(check_settings(new))
         return Receipt("updated", id=self.index)
 
 
