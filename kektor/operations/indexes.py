@@ -4,9 +4,9 @@ import msgspec
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import EngineStats
-from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Receipt
+from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Policy, Receipt
 from kektor.errors import Forbidden, NotFound
-from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex
+from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex, merged_policy
 from kektor.memory.limits import check_name
 from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest
 from kektor.operations.base import BaseOperations
@@ -36,7 +36,7 @@ class IndexOperations(BaseOperations):
             m=request.m,
             ef_construction=request.ef_construction,
             text=request.text,
-            policy=request.policy,
+            policy=merged_policy(Policy(), msgspec.structs.asdict(request.policy)),
             layers={**DEFAULT_LAYERS, **request.layers},
         )
         command = CreateIndex(

@@ -1,5 +1,6 @@
 """Creating, configuring and dropping indexes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -7,12 +8,12 @@ import msgspec
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
-from kektor.engine.records import IndexSettings, Receipt
+from kektor.engine.records import IndexSettings, Policy, Receipt
 from kektor.errors import Conflict, NotFound
 from kektor.memory.commands.base import MemoryCommand
 from kektor.memory.settings import check_settings
 
-__all__ = ["ConfigureIndex", "CreateIndex", "DropIndex"]
+__all__ = ["ConfigureIndex", "CreateIndex", "DropIndex", "merged_policy"]
 
 
 @dataclass(kw_only=True)
@@ -54,11 +55,23 @@ class ConfigureIndex(MemoryCommand):
         old = self.settings(tx)
         new = msgspec.structs.replace(
             old,
-            policy=msgspec.structs.replace(old.policy, **self.policy),
+            policy=merged_policy(old.policy, self.policy),
             layers={**old.layers, **self.layers},
         )
         tx.put_index(check_settings(new))
         return Receipt("updated", id=self.index)
+
+
+def merged_policy(old: Policy, changes: Mapping[str, Any]) -> Policy:
+    """What is named replaces what was there; retention is merged layer by layer, None taking one away.
+
+    The entries of `single_valued` are kept without white space around them, each once.
+    """
+    kept = {**old.retention, **changes.get("retention", {})}
+    merged = {**changes, "retention": {layer: rule for layer, rule in kept.items() if rule is not None}}
+    if changes.get("single_valued") is not None:
+        merged["single_valued"] = tuple(dict.fromkeys(entry.strip() for entry in changes["single_valued"]))
+    return msgspec.structs.replace(old, **merged)
 
 
 @dataclass(kw_only=True)

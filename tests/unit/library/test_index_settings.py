@@ -29,6 +29,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(({"policy": {"evidence": value}}, "policy.evidence") for value in ("none", "")),
     ({"policy": {"agent_writes": "ask"}}, "policy.agent_writes"),
     ({"policy": {"write": "maybe"}}, "policy.write"),
+    *(({"policy": {"single_valued": [value]}}, "policy.single_valued[0]") for value in ("", " ", "x" * 101, "\ud800")),
+    *(
+        ({"policy": {"retention": {"semantic": {"days": value}}}}, "policy.retention.semantic.days")
+        for value in (0, -1, 36_501, math.nan, math.inf)
+    ),
+    ({"policy": {"retention": {"semantic": {"days": 1, "mode": "burn"}}}}, "policy.retention.semantic.mode"),
+    ({"policy": {"retention": {"nowhere": {"days": 1}}}}, "policy.retention.nowhere"),
     *(
         ({"layers": {"work": {"half_life_days": value}}}, "layers.work.half_life_days")
         for value in (0, -1, 36_501, math.nan, math.inf)
