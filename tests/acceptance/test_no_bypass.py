@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.callers import Caller, Operation, Pending, Refused
 from tests.support.callers.cli import COMMANDS
-from tests.support.callers.mcp import TOOLS
+from tests.support.callers.mcp import COMPOSED, TOOLS
 from tests.support.callers.rest import ROUTES
 from tests.support.entry_points import EntryPoint, commands, entry_points, mutating_operations, transaction_openers
 from tests.support.stage import Stage, tried
@@ -36,7 +36,7 @@ WRITES: dict[Operation, Write] = {
     "update": Write("update", lambda c, i: c.update(i["update"], tags=["changed"])),
     "confirm": Write("confirm", lambda c, i: c.confirm(i["confirm"], evidence=i["message"])),
     "reinforce": Write("reinforce", lambda c, i: c.call("reinforce", i["reinforce"])),
-    "forget": Write("erase", lambda c, i: c.erase(i["forget"])),
+    "forget": Write("forget", lambda c, i: c.forget(i["forget"], i["forget too"])),
     "delete_memory": Write("erase", lambda c, i: c.call("delete_memory", i["delete_memory"])),
     "ingest": Write("ingest_messages", lambda c, i: c.ingest("mill", [{"role": "user", "content": "It mills"}])),
     "lift": Write("lift", lambda c, i: c.lift(i["lift"])),
@@ -76,7 +76,7 @@ def _operation_of(entry: EntryPoint) -> str | None:
     if entry.door == "rest":
         return next((op for op, (method, path) in ROUTES.items() if f"{method} {path}" == entry.name), None)
     if entry.door == "mcp":
-        return next((op for op, (tool, _) in TOOLS.items() if tool == entry.name), None)
+        return next((op for op, (tool, _) in TOOLS.items() if tool == entry.name), COMPOSED.get(entry.name))
     return _NAMES_OF_COMMANDS.get(entry.name, entry.name if entry.name in COMMANDS else None)
 
 
@@ -167,6 +167,7 @@ def _prepare(stage: Stage) -> Ids:
     """Something for each write to be done to."""
     prepared = stage.preparing("alice")
     ids: Ids = {name: prepared.remember(f"The mill, as a thing to {name}")["id"] for name in WRITES}
+    ids["forget too"] = prepared.remember("The mill, as another thing to forget")["id"]
     prepared.archive(ids["restore"])
     prepared.call("pin", ids["unpin"])
     prepared.link(ids["unlink"], "near", ids["update"])

@@ -11,6 +11,7 @@ from kektor.engine.records import IndexSettings, Node, NodeKey, Scope, Status
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
 from kektor.memory.objects import Hit, NearMiss, Premise, Recall, memory_of
+from kektor.memory.recall.alike import Ordered, latest_first
 from kektor.memory.recall.candidates import Candidate, Vectors, gather
 from kektor.memory.recall.fuse import Fused, fuse
 from kektor.memory.recall.judge import Judged, judge, thresholds_for
@@ -60,8 +61,9 @@ def recall(
     if not judged.relevant and not candidates and engine.count(view) == 0:
         judged = judged._replace(status="empty")
     # Only what answers stands for the source it rests on, which may say more than the memory quotes of it.
-    hits = [_hit(found, settings, view, origins) for found in _group_evidence(judged.relevant)[:k]]
-    packed = pack(hits, budget_tokens, context.tokenizer.counts)
+    now = view.now if view.as_of is None else view.as_of
+    hits = [_hit(entry, settings, view, origins) for entry in latest_first(_group_evidence(judged.relevant), k, now)]
+    packed = pack(hits, budget_tokens, context.tokenizer.counts, now)
     return Recall(
         status=judged.status,
         hits=packed.hits,
@@ -166,7 +168,8 @@ def _group_evidence(ranked: Sequence[Fused]) -> Sequence[Fused]:
     return out
 
 
-def _hit(found: Fused, settings: IndexSettings, view: View, origins: dict[NodeKey, str | None]) -> Hit:
+def _hit(entry: Ordered, settings: IndexSettings, view: View, origins: dict[NodeKey, str | None]) -> Hit:
+    found, told_earlier = entry
     node = found.candidate.node
     return Hit(
         memory=memory_of(node, settings, now=view.now, known_at=view.known_at),
@@ -174,6 +177,7 @@ def _hit(found: Fused, settings: IndexSettings, view: View, origins: dict[NodeKe
         scores=found.parts,
         via=_via(found.candidate),
         resolved_from=origins.get(found.candidate.key),
+        told_earlier=told_earlier,
     )
 
 

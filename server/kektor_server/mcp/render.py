@@ -5,11 +5,25 @@ from typing import Any
 
 import msgspec
 
+from kektor import clock
 from kektor.engine.records import Receipt
 from kektor.memory.objects import Forgotten, Hit, Memory, Recall, Subgraph
 from kektor.memory.recall.pack import pack
 
-__all__ = ["fenced", "forgotten_text", "plain", "recall_handles", "recall_text", "receipt_text", "subgraph_handles"]
+__all__ = [
+    "fenced",
+    "forgotten_text",
+    "listed",
+    "plain",
+    "quoted",
+    "recall_handles",
+    "recall_text",
+    "receipt_text",
+    "subgraph_handles",
+]
+
+_LINE = 200
+"""Code points of a text in a list."""
 
 
 Counts = Callable[[Sequence[str]], Sequence[int]]
@@ -21,14 +35,20 @@ def plain(value: Any) -> Any:
     return _without_nulls(msgspec.to_builtins(value))
 
 
+_TO_OTHER = {"duplicate": "same as", "proposed": "would replace"}
+"""What the memory of a receipt is to the one in `of`."""
+
+
 def receipt_text(receipt: Receipt) -> str:
     """One line a write, its id first, and what to know about it."""
     named = receipt.id or ", ".join(receipt.ids or ()) or "nothing"
     lines = [f"{receipt.outcome}: {named}" + (f" (version {receipt.version})" if receipt.version else "")]
     if receipt.of and receipt.of != receipt.id:
-        lines.append(f"same as: {receipt.of}")
+        lines.append(f"{_TO_OTHER.get(receipt.outcome, 'replaces')}: {receipt.of}")
     if receipt.conflicts:
         lines.append(f"disagrees with: {', '.join(receipt.conflicts)}")
+    if receipt.reflection:
+        lines.append(f"awaits a decision: {receipt.reflection}")
     lines += [f"warning: {warning}" for warning in receipt.warnings]
     return "\n".join(lines)
 
@@ -86,8 +106,25 @@ def forgotten_text(done: Forgotten) -> str:
 
 def fenced(memories: list[Memory], budget: int, counts: Counts) -> tuple[str, list[str]]:
     """Memories as a context within a budget, and the ids of those that did not fit."""
-    packed = pack([Hit(memory, 0.0, {}, []) for memory in memories], budget, counts)
+    packed = pack([Hit(memory, 0.0, {}, []) for memory in memories], budget, counts, clock.now())
     return packed.context, packed.dropped
+
+
+def listed(memories: list[Memory], budget: int, counts: Counts) -> tuple[str, list[str]]:
+    """Memories as a context of their beginnings."""
+    return fenced([_beginning(memory) for memory in memories], budget, counts)
+
+
+def quoted(text: str) -> str:
+    """Words in one line that cannot close a fence or reach a terminal."""
+    shown = "".join(char if char.isprintable() else " " for char in text)
+    return '"' + shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + '"'
+
+
+def _beginning(memory: Memory) -> Memory:
+    if len(memory.text) <= _LINE:
+        return memory
+    return msgspec.structs.replace(memory, text=f"{memory.text[:_LINE]}…")
 
 
 def _notes(recall: Recall) -> list[str]:
