@@ -73,7 +73,7 @@ class Importing:
 
     def _is_there(self, fields: dict[str, Any]) -> bool:
         """Whether it was imported before and only put away since."""
-        about = {name: fields[name] for name in ("index", "scope") if name in fields}
+        about: dict[str, Any] = {name: fields[name] for name in ("index", "scope") if name in fields}
         there = self._target.call("get", about, fields["id"])
         return bool(there["text"] == fields["text"])
 
