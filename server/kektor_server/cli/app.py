@@ -10,6 +10,7 @@ from kektor_server.cli.checking import doctor, version
 from kektor_server.cli.clients import setup
 from kektor_server.cli.exporting import export
 from kektor_server.cli.faults import OK, UNABLE, Fault, exit_code
+from kektor_server.cli.importing import import_
 from kektor_server.cli.indexes import indexes
 from kektor_server.cli.ingest import ingest
 from kektor_server.cli.output import print_fault
@@ -81,6 +82,7 @@ for name, command in (
     ("path", graph.path),
     ("tombstones", tombstones),
     ("ingest", ingest),
+    ("import", import_),
     ("export", export),
     ("doctor", doctor),
     ("setup", setup),
