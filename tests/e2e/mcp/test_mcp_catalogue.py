@@ -42,7 +42,18 @@ def test_the_file_the_relay_reads_is_what_the_registry_says() -> None:
 
 def test_the_core_profile_has_the_tools_that_exist_and_no_more() -> None:
     assert REGISTRY.profiles == {
-        "core": ["remember", "recall", "read_memory", "correct", "retract", "forget", "confirm", "link", "explore"]
+        "core": [
+            "remember",
+            "recall",
+            "read_memory",
+            "correct",
+            "retract",
+            "forget",
+            "confirm",
+            "link",
+            "explore",
+            "review",
+        ]
     }
     assert list(REGISTRY.tools) == REGISTRY.profiles["core"]
 

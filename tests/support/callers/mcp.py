@@ -24,6 +24,8 @@ TOOLS: dict[Operation, tuple[str, dict[str, Any]]] = {
     "archive": ("forget", {"mode": "archive"}),
     "forget": ("forget", {}),
     "confirm": ("confirm", {}),
+    "reviews": ("review", {}),
+    "review": ("review", {}),
     "link": ("link", {}),
     "traverse": ("explore", {}),
 }
