@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import structs
 
+from kektor.engine.edges import EdgeRule
 from kektor.engine.port import Engine
 from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Status, Trust
 from kektor.engine.view import INCLUDABLE, View
@@ -51,8 +52,7 @@ def _reflected(engine: Engine, view: View, settings: IndexSettings, node: Node) 
     details = node.metadata
     if "review" not in details or (node.status is not Status.CURRENT and "decided" not in details):
         return None
-    edges = engine.edges(view, NodeKey(node.scope, node.id), direction="out", rel="derived_from")
-    about = engine.fetch(view, [NodeKey(node.scope, edge.dst) for edge in edges])
+    about = engine.fetch(view, _leading_to(engine, view, node, "derived_from"))
     memories = [memory for memory in about if memory is not None]
     if "decided" not in details:
         memories = [memory for memory in memories if memory.status is Status.CURRENT]
@@ -85,8 +85,13 @@ def _of_memory(engine: Engine, view: View, settings: IndexSettings, node: Node) 
 
 
 def _replaces(engine: Engine, view: View, node: Node) -> str | None:
-    edges = engine.edges(view, NodeKey(node.scope, node.id), direction="out", rel="would_replace")
-    return edges[0].dst if edges else None
+    ends = _leading_to(engine, view, node, "would_replace")
+    return ends[0].id if ends else None
+
+
+def _leading_to(engine: Engine, view: View, node: Node, rel: str) -> list[NodeKey]:
+    rule = EdgeRule(frozenset([rel]), "out")
+    return [found.dst for found in engine.edges(view, NodeKey(node.scope, node.id), rule, limit=_PAGE).edges]
 
 
 def _suggested(said: dict[str, Any] | None) -> Suggested | None:
