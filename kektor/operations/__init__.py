@@ -11,6 +11,7 @@ from kektor.operations.indexes import IndexOperations
 from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
 from kektor.operations.reads import ReadOperations
+from kektor.operations.reviews import ReviewOperations
 from kektor.operations.tombstones import TombstoneOperations
 
 __all__ = ["Operations"]
@@ -21,6 +22,7 @@ class Operations(
     GraphOperations,
     MemoryOperations,
     TombstoneOperations,
+    ReviewOperations,
     NodeOperations,
     IndexOperations,
     AdminOperations,

@@ -18,6 +18,7 @@ __all__ = [
     "NodeQuery",
     "NodesQueryBody",
     "ReinforceBody",
+    "ReviewsQuery",
     "ScopedQuery",
     "TombstonesQuery",
 ]
@@ -54,6 +55,12 @@ class DeleteMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw
 
 class LiftQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     reason: str = ""
+
+
+class ReviewsQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    status: Literal["open", "asked", "decided", "all"] = "open"
+    limit: int = 100
+    cursor: str | None = None
 
 
 class TombstonesQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -41,6 +41,14 @@ COMMANDS: dict[Operation, tuple[list[str], dict[str, str]]] = {
     "retract": (["retract"], {"reason": "--reason"}),
     "archive": (["forget", "--mode", "archive", "--yes"], {"reason": "--reason"}),
     "forget": (["forget", "--yes"], {"mode": "--mode", "reason": "--reason"}),
+    "reviews": (["review"], {"status": "--status", "limit": "--limit", "cursor": "--cursor"}),
+    "review": (
+        ["review"],
+        {
+            "decision": "--decision", "note": "--note", "text": "--text", "into": "--into", "keep": "--keep",
+            "how": "--how",
+        },
+    ),
     "tombstones": (["tombstones"], {"limit": "--limit", "cursor": "--cursor"}),
     "lift": (["tombstones"], {"reason": "--reason"}),
     "ingest": (["ingest"], {"session": "--session", "title": "--title"}),
@@ -104,7 +112,7 @@ def _positional(operation: Operation, about: str | None, given: dict[str, Any], 
     if operation == "lift":
         given["lift"] = about
         return []
-    if operation == "archive":
+    if operation in ("archive", "review"):
         return [str(about)]
     return [*([] if about is None else [about]), *(given.pop(name) for name in ("text", "query") if name in given)]
 
