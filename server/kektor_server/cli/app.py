@@ -14,6 +14,7 @@ from kektor_server.cli.importing import import_
 from kektor_server.cli.indexes import indexes
 from kektor_server.cli.ingest import ingest
 from kektor_server.cli.output import print_fault
+from kektor_server.cli.review import review
 from kektor_server.cli.serving import mcp, serve, try_
 from kektor_server.cli.settings import config
 from kektor_server.cli.tombstones import tombstones
@@ -80,6 +81,7 @@ for name, command in (
     ("unlink", graph.unlink),
     ("edges", graph.edges),
     ("path", graph.path),
+    ("review", review),
     ("tombstones", tombstones),
     ("ingest", ingest),
     ("import", import_),

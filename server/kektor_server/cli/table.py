@@ -42,6 +42,8 @@ OPERATIONS = {
     "index_stats": Operation("GET", "/v1/indexes/{id}/stats"),
     "configure_index": Operation("PATCH", "/v1/indexes/{id}"),
     "drop_index": Operation("DELETE", "/v1/indexes/{id}"),
+    "reviews": Operation("GET", "/v1/reviews"),
+    "review": Operation("POST", "/v1/reviews/{id}"),
     "tombstones": Operation("GET", "/v1/tombstones"),
     "lift": Operation("DELETE", "/v1/tombstones/{id}"),
     "ingest_messages": Operation("POST", "/v1/ingest/messages"),

@@ -66,6 +66,14 @@ COMMANDS: dict[Operation, tuple[list[str], dict[str, str]]] = {
             "dry_run": "--dry-run",
         },
     ),
+    "reviews": (["review"], {"status": "--status", "limit": "--limit", "cursor": "--cursor"}),
+    "review": (
+        ["review"],
+        {
+            "decision": "--decision", "note": "--note", "text": "--text", "into": "--into", "keep": "--keep",
+            "how": "--how",
+        },
+    ),
     "tombstones": (["tombstones"], {"limit": "--limit", "cursor": "--cursor"}),
     "lift": (["tombstones"], {"reason": "--reason"}),
     "ingest": (["ingest"], {"session": "--session", "title": "--title"}),
@@ -133,6 +141,8 @@ def _positional(operation: Operation, about: str | None, given: dict[str, Any], 
         return [given.pop("src"), given.pop("rel"), given.pop("dst")]
     if operation == "path":
         return [given.pop("src"), given.pop("dst")]
+    if operation in ("archive", "review"):
+        return [str(about)]
     return [*([] if about is None else [about]), *(given.pop(name) for name in ("text", "query") if name in given)]
 
 
