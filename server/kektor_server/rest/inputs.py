@@ -17,6 +17,7 @@ __all__ = [
     "MemoryQuery",
     "NodeQuery",
     "NodesQueryBody",
+    "PageQuery",
     "ReinforceBody",
     "ReviewsQuery",
     "ScopedQuery",
@@ -59,6 +60,11 @@ class LiftQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 class ReviewsQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     status: Literal["open", "asked", "decided", "all"] = "open"
+    limit: int = 100
+    cursor: str | None = None
+
+
+class PageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     limit: int = 100
     cursor: str | None = None
 
