@@ -79,14 +79,10 @@ class _Replace(OnOne):
                         actor=principal.actor)  # fmt: skip
             tx.put_edge(self.index, draft.key, key_of(old), edge)
             kept = self._keep(old, tx, principal)
-            return Receipt(
-                "proposed", id=draft.node_id, version=1, of=old.id, warnings=draft.warnings, remainder=kept
-            )
+            return Receipt("proposed", id=draft.node_id, version=1, of=old.id, warnings=draft.warnings, remainder=kept)
         new = self._replace(draft, old, principal, tx)
         kept = self._keep(old, tx, principal)
-        return Receipt(
-            "superseded", id=new.id, version=new.version, of=old.id, warnings=draft.warnings, remainder=kept
-        )
+        return Receipt("superseded", id=new.id, version=new.version, of=old.id, warnings=draft.warnings, remainder=kept)
 
     def _keep(self, old: Node, tx: Transaction, principal: Principal) -> str | None:
         """Store what a partial replacement leaves as it was; its id."""
