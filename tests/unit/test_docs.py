@@ -23,6 +23,7 @@ RUN = [
     "docs/engine.md",
     "docs/graph.md",
     "docs/memory.md",
+    "docs/plans.md",
     "docs/recall.md",
     "docs/storage.md",
 ]
