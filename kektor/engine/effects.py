@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from kektor.engine.records import Actor, Edge, Evidence, IndexSettings, Node, Scope, State, Tombstone
+from kektor.engine.records import Actor, Edge, Erasure, Evidence, IndexSettings, Node, Scope, State, Tombstone
 
 __all__ = [
     "AddVector",
@@ -24,6 +24,7 @@ __all__ = [
     "KeepOutcome",
     "LiftTombstone",
     "PutEdge",
+    "PutErasure",
     "PutIndex",
     "PutKv",
     "PutNode",
@@ -140,6 +141,12 @@ class AddVector(Struct, frozen=True, array_like=True, tag=14):
     vector: bytes
 
 
+class PutErasure(Struct, frozen=True, array_like=True, tag=15):
+    """A receipt, or the same one signed again when the bytes are gone."""
+
+    erasure: Erasure
+
+
 Effect: TypeAlias = (
     PutIndex
     | DropIndex
@@ -155,6 +162,7 @@ Effect: TypeAlias = (
     | LiftTombstone
     | KeepOutcome
     | AddVector
+    | PutErasure
 )
 
 

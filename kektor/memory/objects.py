@@ -9,12 +9,12 @@ from kektor.engine.freshness import freshness
 from kektor.engine.port import EngineStats
 from kektor.engine.records import (
     Claim,
+    Erasure,
     IndexSettings,
     Layer,
     Moment,
     Node,
     Policy,
-    Receipt,
     Scope,
     State,
     Status,
@@ -34,7 +34,9 @@ __all__ = [
     "ClaimOut",
     "Edge",
     "EdgePage",
+    "ErasurePage",
     "Evidence",
+    "ForgetReceipt",
     "Forgotten",
     "ForgottenNode",
     "Freshness",
@@ -60,6 +62,7 @@ __all__ = [
     "TombstonePage",
     "Validity",
     "edge_of",
+    "erasure_of",
     "index_of",
     "memory_of",
     "node_of",
@@ -172,6 +175,8 @@ class Hit(Struct, frozen=True):
     via: list[str]
     resolved_from: str | None = None
     connected_keys: list[str] = []
+    told_earlier: bool = False
+    """Another hit tells something later of the same subject and predicate."""
 
 
 class Premise(Struct, frozen=True):
@@ -237,14 +242,38 @@ class ForgottenNode(Struct, frozen=True):
     why: str
 
 
+class ForgetReceipt(Struct, frozen=True):
+    """What forgetting did. Of an erasure also what proves it: `signature` is a compact JWS over id, digest, counts and
+    times, and none of it holds what was erased. `bytes_gone_at` is set when the files hold none of it any more."""
+
+    id: str | None
+    outcome: str
+    ids: list[str] = []
+    lsn: int = 0
+    of: str | None = None
+    version: int | None = None
+    warnings: list[str] = []
+    digest: str | None = None
+    signature: str | None = None
+    counts: dict[str, int] | None = None
+    requested_at: str | None = None
+    bytes_gone_at: str | None = None
+
+
 class Forgotten(Struct, frozen=True):
-    """What forgetting did, or in a dry run would do."""
+    """What forgetting did, or in a dry run would do; `preview` is a token that does exactly that."""
 
     matched: list[ForgottenNode]
     derived: list[ForgottenNode]
     copies: list[ForgottenNode]
     dry_run: bool
-    receipt: Receipt | None
+    preview: str | None
+    receipt: ForgetReceipt | None
+
+
+class ErasurePage(Struct, frozen=True):
+    items: list[ForgetReceipt]
+    next_cursor: str | None
 
 
 class Tombstone(Struct, frozen=True, rename={"class_": "class"}):
@@ -465,6 +494,18 @@ def tombstone_of(stone: TombstoneRecord, index: str) -> Tombstone:
         created_at=times.format(stone.created_at),
         actor=ActorOut(stone.actor.kind.value, stone.actor.id or None, stone.actor.channel or None),
         reason=stone.reason,
+    )
+
+
+def erasure_of(erasure: Erasure) -> ForgetReceipt:
+    return ForgetReceipt(
+        id=erasure.id,
+        outcome="erased",
+        digest=erasure.digest,
+        signature=erasure.signature,
+        counts=erasure.counts,
+        requested_at=times.format(erasure.requested_at),
+        bytes_gone_at=None if erasure.bytes_gone_at is None else times.format(erasure.bytes_gone_at),
     )
 
 

@@ -130,9 +130,19 @@ class LiftRequest(_Write, forbid_unknown_fields=True, kw_only=True):
 
 
 class ForgetRequest(_Write, forbid_unknown_fields=True, kw_only=True):
-    ids: list[str]
-    mode: Literal["archive", "retract", "erase"] = "retract"
-    dry_run: bool = False
+    """Exactly one of `ids`, `query`, `filter` and `preview` (a token); `mode` is retract when left out.
+
+    `dry_run` left out is false with `ids` and `preview`, and true with the others.
+    """
+
+    ids: list[str] | None = None
+    query: str | None = None
+    filter: str | dict[str, Any] | None = None
+    preview: str | None = None
+    mode: Literal["archive", "retract", "erase"] | None = None
+    dry_run: bool | None = None
+    now: TimeIn | None = None
+    tz: str = "UTC"
 
 
 class ListRequest(Struct, forbid_unknown_fields=True, kw_only=True):

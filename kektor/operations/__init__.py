@@ -6,6 +6,7 @@ door does.
 
 from kektor.operations.admin import AdminOperations
 from kektor.operations.export import ExportOperations
+from kektor.operations.forgetting import ForgetOperations
 from kektor.operations.graph import GraphOperations
 from kektor.operations.indexes import IndexOperations
 from kektor.operations.memories import MemoryOperations
@@ -20,6 +21,7 @@ class Operations(
     ReadOperations,
     GraphOperations,
     MemoryOperations,
+    ForgetOperations,
     TombstoneOperations,
     NodeOperations,
     IndexOperations,

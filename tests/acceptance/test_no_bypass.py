@@ -36,7 +36,7 @@ WRITES: dict[Operation, Write] = {
     "update": Write("update", lambda c, i: c.update(i["update"], tags=["changed"])),
     "confirm": Write("confirm", lambda c, i: c.confirm(i["confirm"], evidence=i["message"])),
     "reinforce": Write("reinforce", lambda c, i: c.call("reinforce", i["reinforce"])),
-    "forget": Write("erase", lambda c, i: c.erase(i["forget"])),
+    "forget": Write("forget", lambda c, i: c.forget(i["forget"], i["forget too"])),
     "delete_memory": Write("erase", lambda c, i: c.call("delete_memory", i["delete_memory"])),
     "ingest": Write("ingest_messages", lambda c, i: c.ingest("mill", [{"role": "user", "content": "It mills"}])),
     "lift": Write("lift", lambda c, i: c.lift(i["lift"])),
@@ -167,6 +167,7 @@ def _prepare(stage: Stage) -> Ids:
     """Something for each write to be done to."""
     prepared = stage.preparing("alice")
     ids: Ids = {name: prepared.remember(f"The mill, as a thing to {name}")["id"] for name in WRITES}
+    ids["forget too"] = prepared.remember("The mill, as another thing to forget")["id"]
     prepared.archive(ids["restore"])
     prepared.call("pin", ids["unpin"])
     prepared.link(ids["unlink"], "near", ids["update"])

@@ -70,7 +70,8 @@ def _forget(call: ToolCall) -> ToolResult:
     fields = call.fields(idempotency_key=call.key)
     sure = confirmed(fields)
     request = convert(rq.ForgetRequest, fields)
-    if request.mode == "erase" and not request.dry_run and not sure:
+    previews = request.dry_run if request.dry_run is not None else request.query or request.filter
+    if (request.mode == "erase" or request.preview) and not previews and not sure:
         raise Invalid(
             "erasing cannot be undone: show the user what goes with dry_run=true, then pass confirm=true",
             field="confirm",
@@ -78,10 +79,14 @@ def _forget(call: ToolCall) -> ToolResult:
     done = call.operations.forget(request, call.principal)
     handles = {
         **{
-            name: [{"id": node.id, "kind": node.kind, "why": node.why} for node in getattr(done, name)]
+            name: [
+                {"id": node.id, "kind": node.kind, "why": node.why, **({"text": node.text} if done.dry_run else {})}
+                for node in getattr(done, name)
+            ]
             for name in ("matched", "derived", "copies")
         },
         "dry_run": done.dry_run,
+        **({} if done.preview is None else {"preview": done.preview}),
         **({} if done.receipt is None else {"receipt": render.plain(done.receipt)}),
     }
     return ToolResult(render.forgotten_text(done), handles)
@@ -292,21 +297,25 @@ FORGET = Tool(
     name="forget",
     title="Forget",
     about="Only when the user asks to forget. mode retract (default) rejects it, archive hides it and can be undone, "
-    "erase removes it with everything made from it, for good: preview with dry_run=true, then pass confirm=true.",
+    "erase removes it with everything made from it, for good: preview first, show the user, then pass confirm=true.",
     arguments={
-        "ids": array(text(), "The memories to forget."),
+        "ids": array(text(), "The memories to forget, by their ids;"),
+        "query": text("or what they are about, such as everything about Frank: then it is a preview;"),
+        "filter": text("or a filter, such as tags CONTAINS 'crm': then it is a preview;"),
+        "preview": text("or the token of a preview, to do exactly what it showed."),
         "mode": text("retract (the default), archive or erase.", enum=("retract", "archive", "erase")),
-        "dry_run": boolean("With erase: only show what would go."),
+        "dry_run": boolean("Only show what would go. Left out: true with query and filter."),
         "confirm": boolean("Must be true to erase."),
         **INDEX,
     },
-    required=("ids",),
+    required=(),
     output=record(
         {
             "matched": array(_FORGOTTEN_NODE, "What was named"),
             "derived": array(_FORGOTTEN_NODE, "What rested on it alone"),
             "copies": array(_FORGOTTEN_NODE, "What was copied from it"),
             "dry_run": boolean(),
+            "preview": text("The token that does exactly this"),
             "receipt": RECEIPT,
         },
         ("matched", "derived", "copies", "dry_run"),

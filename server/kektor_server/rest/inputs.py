@@ -17,6 +17,7 @@ __all__ = [
     "MemoryQuery",
     "NodeQuery",
     "NodesQueryBody",
+    "PageQuery",
     "ReinforceBody",
     "ScopedQuery",
     "TombstonesQuery",
@@ -54,6 +55,11 @@ class DeleteMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw
 
 class LiftQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     reason: str = ""
+
+
+class PageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    limit: int = 100
+    cursor: str | None = None
 
 
 class TombstonesQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
