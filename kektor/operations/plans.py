@@ -40,7 +40,7 @@ def recall_by_plan(
         )
         for row in found.rows[:k]
     ]
-    packed = pack(hits, budget_tokens, context.tokenizer.counts)
+    packed = pack(hits, budget_tokens, context.tokenizer.counts, now=view.now)
     return Recall(
         status=_status(found, context, view),
         hits=packed.hits,
