@@ -40,6 +40,7 @@ WRITES: dict[Operation, Write] = {
     "delete_memory": Write("erase", lambda c, i: c.call("delete_memory", i["delete_memory"])),
     "ingest": Write("ingest_messages", lambda c, i: c.ingest("mill", [{"role": "user", "content": "It mills"}])),
     "lift": Write("lift", lambda c, i: c.lift(i["lift"])),
+    "review": Write("review", lambda c, i: c.review(i["review"], "reject")),
     "link": Write("link", lambda c, i: c.link(i["link"], "near", i["update"])),
     "unlink": Write("unlink", lambda c, i: c.unlink(i["unlink"], "near", i["update"])),
     "upsert": Write("upsert", lambda c, i: c.upsert({"id": "raw-new", "text": "a raw mill"})),
@@ -58,7 +59,7 @@ OF_AN_INDEX: tuple[Operation, ...] = ("configure_index", "create_index", "drop_i
 LIBRARY = {
     **{f"MemoryHandle.{name}": name for name in ("remember", "evolve", "correct", "retract", "archive", "restore",
                                                  "pin", "unpin", "update", "confirm", "reinforce", "forget", "lift",
-                                                 "link", "unlink")},
+                                                 "review", "link", "unlink")},
     "MemoryHandle.ingest_messages": "ingest",
     "IndexHandle.upsert": "upsert",
     "IndexHandle.delete": "delete",
@@ -66,7 +67,7 @@ LIBRARY = {
     "Database.drop_index": "drop_index",
 }  # fmt: skip
 
-_NAMES_OF_COMMANDS = {"ingest_messages": "ingest"}
+_NAMES_OF_COMMANDS = {"ingest_messages": "ingest", **{name: name for name in OF_AN_INDEX}}
 
 
 def _operation_of(entry: EntryPoint) -> str | None:
@@ -173,6 +174,8 @@ def _prepare(stage: Stage) -> Ids:
     prepared.link(ids["unlink"], "near", ids["update"])
     prepared.retract(prepared.remember("The mill burnt down")["id"])
     ids["lift"] = prepared.tombstones()[0]["id"]
+    prepared.remember("The owner of the mill is Jens")
+    ids["review"] = prepared.remember("The owner of the mill is Ada")["reflection"]
     ids["message"] = prepared.ingest("talk", [{"role": "user", "content": "The mill still stands"}])["ids"][0]
     for name in ("raw-patch", "raw-delete"):
         prepared.upsert({"id": name, "text": name})

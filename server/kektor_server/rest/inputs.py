@@ -19,6 +19,7 @@ __all__ = [
     "NodesQueryBody",
     "PageQuery",
     "ReinforceBody",
+    "ReviewsQuery",
     "ScopedQuery",
     "TombstonesQuery",
 ]
@@ -55,6 +56,12 @@ class DeleteMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw
 
 class LiftQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     reason: str = ""
+
+
+class ReviewsQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    status: Literal["open", "asked", "decided", "all"] = "open"
+    limit: int = 100
+    cursor: str | None = None
 
 
 class PageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

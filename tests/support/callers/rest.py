@@ -49,6 +49,8 @@ ROUTES: dict[Operation, tuple[str, str]] = {
     "create_index": ("POST", "/v1/indexes"),
     "configure_index": ("PATCH", "/v1/indexes/{index}"),
     "drop_index": ("DELETE", "/v1/indexes/{index}"),
+    "reviews": ("GET", "/v1/reviews"),
+    "review": ("POST", "/v1/reviews/{id}"),
     "tombstones": ("GET", "/v1/tombstones"),
     "lift": ("DELETE", "/v1/tombstones/{id}"),
     "erasures": ("GET", "/v1/erasures"),
