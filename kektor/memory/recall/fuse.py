@@ -7,6 +7,7 @@ from heapq import nlargest
 from typing import NamedTuple
 
 from kektor.engine.records import Kind, NodeKey, Scope
+from kektor.engine.ties import tie_order
 from kektor.memory.recall.candidates import Candidate
 from kektor.memory.recall.question import Question, words_of
 
@@ -70,7 +71,7 @@ def fuse(candidates: Sequence[Candidate], question: Question, weights: Weights =
         Fused(candidate, sum(parts.values()), parts)
         for candidate, parts in zip(candidates, scores(candidates, question, weights), strict=True)
     ]
-    return sorted(fused, key=lambda f: (-f.score, f.candidate.node.digest, f.candidate.node.id))
+    return sorted(fused, key=lambda f: (-f.score, *tie_order(f.candidate.node)))
 
 
 def scores(candidates: Sequence[Candidate], question: Question, weights: Weights) -> list[dict[str, float]]:
