@@ -22,6 +22,7 @@ RUN = [
     "docs/development.md",
     "docs/engine.md",
     "docs/forgetting.md",
+    "docs/graph.md",
     "docs/memory.md",
     "docs/recall.md",
     "docs/storage.md",
