@@ -14,6 +14,7 @@ __all__ = [
     "CreateIndexRequest",
     "EdgeIn",
     "EdgesRequest",
+    "EndSessionRequest",
     "EvidenceIn",
     "EvolveRequest",
     "ForgetRequest",
@@ -30,6 +31,9 @@ __all__ = [
     "ScopeIn",
     "SearchBatchRequest",
     "SearchRequest",
+    "ShareRequest",
+    "ShareTo",
+    "StartSessionRequest",
     "SubgraphRequest",
     "TimeIn",
     "TraverseRequest",
@@ -122,6 +126,31 @@ class ConfirmRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     """`evidence` is the id of a source that the caller can see."""
 
     evidence: str | None = None
+
+
+class StartSessionRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """Without an id the session is given one."""
+
+    id: str | None = None
+    title: str | None = None
+
+
+class EndSessionRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """To end a session with a summary."""
+
+
+class ShareTo(Struct, forbid_unknown_fields=True, frozen=True):
+    """Where a copy goes: the same index when none is named, and shared where a member of the scope is left out."""
+
+    index: str | None = None
+    scope: ScopeIn | None = None
+
+
+class ShareRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """`move` archives the original."""
+
+    to: ShareTo
+    move: bool = False
 
 
 class LiftRequest(_Write, forbid_unknown_fields=True, kw_only=True):

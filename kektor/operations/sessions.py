@@ -1,7 +1,5 @@
 """Sessions and sources: starting, ending, and reading what was said."""
 
-from typing import Any
-
 from kektor import clock, times
 from kektor.engine.gateway import Principal
 from kektor.engine.records import Kind, Node, Receipt
@@ -107,7 +105,7 @@ class SessionOperations(BaseOperations):
     def _session(self, view: View, name: str) -> Node:
         if self.engine.index(view.index) is None:
             raise NotFound(f"there is no session {name!r} in index {view.index!r}", field="session")
-        found = [node for node in _in_session(self.engine, view, name) if node.kind is Kind.SESSION]
+        found = [node for node in self.engine.in_session(view, name) if node.kind is Kind.SESSION]
         if not found:
             raise NotFound(f"there is no session {name!r} in index {view.index!r}", field="session")
         if len(found) > 1:
@@ -127,12 +125,6 @@ class SessionOperations(BaseOperations):
             ended_at=None if ended is None else times.format(ended),
             summary=node.metadata.get("summary"),
         )
-
-
-def _in_session(engine: Any, view: View, name: str) -> list[Node]:
-    """The nodes of a session in any scope that the View admits."""
-    found: list[Node] = engine.in_session(view, name)
-    return found
 
 
 def check_session(name: str, *, field: str = "session") -> str:
