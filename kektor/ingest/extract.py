@@ -27,7 +27,9 @@ class _Said(NamedTuple):
     stems: frozenset[str]
 
 
-def telling_sentences(sources: Sequence[Node], language: str, *, leave_out: frozenset[tuple[str, int]]) -> list[Evidence]:
+def telling_sentences(
+    sources: Sequence[Node], language: str, *, leave_out: frozenset[tuple[str, int]]
+) -> list[Evidence]:
     """The quotes that a summary is made of, in the order said: those whose words are spoken of most and said by nobody
     else, none twice. `leave_out` names sentences by source and start that must not be repeated."""
     said = [

@@ -76,9 +76,9 @@ class EndSession(MemoryCommand):
                 raise Conflict("the session changed while it was summarised; end it again", field="session")
         old = self._summary(tx, node)
         draft = self.drafts[0] if self.drafts else None
-        if "ended_at" in node.metadata and (old is None) == (draft is None):
-            if old is None or draft is None or old.text == draft.text:
-                return Receipt("duplicate", id=self.session, of=None if old is None else old.id)
+        told = (None if old is None else old.text, None if draft is None else draft.text)
+        if "ended_at" in node.metadata and told[0] == told[1]:
+            return Receipt("duplicate", id=self.session, of=None if old is None else old.id)
         metadata = {**node.metadata, "ended_at": tx.time}
         if draft is not None:
             metadata["summary"] = self._put(tx, principal, draft, old).id

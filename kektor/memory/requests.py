@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from kektor.engine.records import Layer, Policy, Retention, TextSettings
+from kektor.engine.records import Layer, Retention, TextSettings
 
 __all__ = [
     "AnalyseRequest",
@@ -158,7 +158,10 @@ class LiftRequest(_Write, forbid_unknown_fields=True, kw_only=True):
 
 
 class ForgetRequest(_Write, forbid_unknown_fields=True, kw_only=True):
-    """Exactly one of `ids`, `query`, `filter` and `preview` (a token); `mode` is retract when left out.
+    """Exactly one of `ids`, `query`, `filter`, `preview` (a token) and `expired`; `mode` is retract when left out.
+
+    `expired` chooses what is older than the policy `retention` of the index keeps it, of the layers with that mode
+    (archive when left out).
 
     `dry_run` left out is false with `ids` and `preview`, and true with the others.
     """
@@ -167,6 +170,7 @@ class ForgetRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     query: str | None = None
     filter: str | dict[str, Any] | None = None
     preview: str | None = None
+    expired: bool = False
     mode: Literal["archive", "retract", "erase"] | None = None
     dry_run: bool | None = None
     now: TimeIn | None = None
@@ -206,6 +210,17 @@ class RecallRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     tz: str = "UTC"
 
 
+class PolicyChange(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    evidence: Literal["off", "record", "require"] | None = None
+    agent_writes: Literal["accept", "propose"] | None = None
+    write: Literal["open", "gated", "frozen"] | None = None
+    single_valued: list[str] | None = None
+    """Takes the place of the list there was; empty for none."""
+    retention: dict[str, Retention | str | None] | None = None
+    """By layer: `{"days", "mode"}`, or a time such as `90d`, `12w` or `2y` after which it is archived; null takes a
+    layer's away."""
+
+
 class CreateIndexRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     """`dim` may be left out when an embedder tells it; an index without either is refused."""
 
@@ -217,20 +232,10 @@ class CreateIndexRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     ef_construction: int = 200
     embedder: str | None = None
     text: TextSettings = TextSettings()
-    policy: Policy = Policy()
+    policy: PolicyChange = PolicyChange()
     layers: dict[str, Layer] = {}
     idempotency_key: str | None = None
     reason: str = ""
-
-
-class PolicyChange(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    evidence: Literal["off", "record", "require"] | None = None
-    agent_writes: Literal["accept", "propose"] | None = None
-    write: Literal["open", "gated", "frozen"] | None = None
-    single_valued: list[str] | None = None
-    """Takes the place of the list there was; empty for none."""
-    retention: dict[str, Retention | None] | None = None
-    """By layer; null takes a layer's away."""
 
 
 class ConfigureIndexRequest(Struct, forbid_unknown_fields=True, kw_only=True):

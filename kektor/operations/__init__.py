@@ -13,6 +13,7 @@ from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
 from kektor.operations.reads import ReadOperations
 from kektor.operations.sessions import SessionOperations
+from kektor.operations.sharing import ShareOperations
 from kektor.operations.tombstones import TombstoneOperations
 
 __all__ = ["Operations"]
@@ -25,6 +26,7 @@ class Operations(
     ForgetOperations,
     TombstoneOperations,
     SessionOperations,
+    ShareOperations,
     NodeOperations,
     IndexOperations,
     AdminOperations,

@@ -1,16 +1,17 @@
 """Indexes: create, list, configure, drop."""
 
 from collections.abc import Mapping, Set
+from typing import Any
 
 import msgspec
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import EngineStats
-from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Layer, Policy, Receipt
+from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Layer, Policy, Receipt, Retention
 from kektor.errors import Forbidden, Invalid, NotFound
 from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex, merged_policy
 from kektor.memory.limits import check_name
-from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest
+from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest, PolicyChange
 from kektor.operations.base import BaseOperations
 
 __all__ = ["IndexOperations"]
@@ -36,7 +37,8 @@ class IndexOperations(BaseOperations):
             if not low <= value <= high:
                 raise Invalid(f"{name} must be {low} to {high}, not {value}", field=name)
         _check_layers(request.layers)
-        _check_policy(request.policy, request.layers.keys() | DEFAULT_LAYERS.keys())
+        policy = _with_bare_entries(merged_policy(Policy(), _changes(request.policy)))
+        _check_policy(policy, request.layers.keys() | DEFAULT_LAYERS.keys())
         new = self._new_settings(
             request.name,
             embedder=embedder,
@@ -46,7 +48,7 @@ class IndexOperations(BaseOperations):
             m=request.m,
             ef_construction=request.ef_construction,
             text=request.text,
-            policy=_with_bare_entries(request.policy),
+            policy=policy,
             layers={**DEFAULT_LAYERS, **request.layers},
         )
         command = CreateIndex(
@@ -64,9 +66,7 @@ class IndexOperations(BaseOperations):
         """Merge a policy and layers into the settings."""
         old = self._settings(principal, name)
         _check_layers(request.layers)
-        policy = {k: v for k, v in msgspec.structs.asdict(request.policy).items() if v is not None}
-        if "single_valued" in policy:
-            policy["single_valued"] = tuple(policy["single_valued"])
+        policy = _changes(request.policy)
         new = _with_bare_entries(merged_policy(old.policy, policy))
         _check_policy(new, request.layers.keys() | old.layers.keys())
         policy |= {"single_valued": new.single_valued} if "single_valued" in policy else {}
@@ -157,6 +157,31 @@ def _check_policy(policy: Policy, layers: Set[str]) -> None:
             raise Invalid(f"days must be above 0 and at most 36500, not {kept.days}", field=f"{where}.days")
         if kept.mode not in _RETENTION_MODES:
             raise Invalid(f"mode must be {' or '.join(_RETENTION_MODES)}, not {kept.mode!r}", field=f"{where}.mode")
+
+
+def _changes(policy: PolicyChange) -> dict[str, Any]:
+    """What is named, as it is kept."""
+    changes = {k: v for k, v in msgspec.structs.asdict(policy).items() if v is not None}
+    if "single_valued" in changes:
+        changes["single_valued"] = tuple(changes["single_valued"])
+    if "retention" in changes:
+        changes["retention"] = {layer: _retention(layer, rule) for layer, rule in changes["retention"].items()}
+    return changes
+
+
+_DAYS = {"d": 1, "w": 7, "y": 365}
+
+
+def _retention(layer: str, rule: Retention | str | None) -> Retention | None:
+    if not isinstance(rule, str):
+        return rule
+    number, unit = rule[:-1], rule[-1:]
+    if not number.isdecimal() or unit not in _DAYS:
+        raise Invalid(
+            f"{rule!r} is no time to keep something: give a number of days, weeks or years such as 90d, 12w or 2y",
+            field=f"policy.retention.{layer}",
+        )
+    return Retention(int(number) * _DAYS[unit])
 
 
 def _with_bare_entries(policy: Policy) -> Policy:

@@ -45,7 +45,9 @@ class SessionOperations(BaseOperations):
         view = make_view(self.engine, principal, request.index, scope=request.scope)
         node = self._session(view, name)
         sources = [
-            source for source in self.engine.session(view, node.scope, name) if source.kind is Kind.SOURCE and source.text
+            source
+            for source in self.engine.session(view, node.scope, name)
+            if source.kind is Kind.SOURCE and source.text
         ]
         command = EndSession(
             context=self.context,
