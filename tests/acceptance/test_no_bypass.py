@@ -60,8 +60,8 @@ OF_AN_INDEX: tuple[Operation, ...] = ("configure_index", "create_index", "drop_i
 
 LIBRARY = {
     **{f"MemoryHandle.{name}": name for name in ("remember", "evolve", "correct", "retract", "archive", "restore",
-                                                 "pin", "unpin", "update", "confirm", "reinforce", "forget", "lift", "share",
-                                                 "start_session", "end_session",
+                                                 "pin", "unpin", "update", "confirm", "reinforce", "forget", "lift",
+                                                 "share", "start_session", "end_session",
                                                  "link", "unlink")},
     "MemoryHandle.ingest_messages": "ingest",
     "MemoryHandle.session": "start_session",

@@ -8,7 +8,11 @@ from tests.support.stage import Stage, known_ids
 TALK = [
     {"role": "user", "content": "Hello! I moved to Oslo in May 2026 with my dog Rex.", "at": "2026-06-01"},
     {"role": "assistant", "content": "Nice to hear. How do you like it?", "at": "2026-06-01"},
-    {"role": "user", "content": "I love the fjord. The rent of the flat on Harbour Road is 1450 euros.", "at": "2026-06-01"},
+    {
+        "role": "user",
+        "content": "I love the fjord. The rent of the flat on Harbour Road is 1450 euros.",
+        "at": "2026-06-01",
+    },
     {"role": "user", "content": "My doctor there is Ingrid Solberg.", "at": "2026-06-01"},
 ]
 
@@ -122,7 +126,9 @@ def test_session_and_scope_of_a_shared_copy(stage: Stage) -> None:
 def test_forget_retention(stage: Stage) -> None:
     """What is older than its layer is kept goes the same way as anything forgotten; what is pinned or younger stays."""
     alice, operator = stage.caller("alice"), stage.operator
-    operator.call("configure_index", policy={"retention": {"episodic": {"days": 90, "mode": "erase"}, "semantic": "90d"}})
+    operator.call(
+        "configure_index", policy={"retention": {"episodic": {"days": 90, "mode": "erase"}, "semantic": "90d"}}
+    )
     old = alice.remember("It rained on the ferry with zephyr-7741", layer="episodic")["id"]
     pinned = alice.remember("The bell was cast in 1802", layer="episodic", pinned=True)["id"]
     kept = alice.remember("Knots are tied from the left", layer="procedural")["id"]
