@@ -53,6 +53,8 @@ __all__ = [
     "Recall",
     "ScopeOut",
     "SearchHit",
+    "Session",
+    "SessionPage",
     "Subgraph",
     "SubgraphNode",
     "Tombstone",
@@ -273,6 +275,25 @@ class Tombstone(Struct, frozen=True, rename={"class_": "class"}):
 
 class TombstonePage(Struct, frozen=True):
     items: list[Tombstone]
+    next_cursor: str | None
+
+
+class Session(Struct, frozen=True):
+    """A conversation: `open`, or `ended` with a summary. Its messages are sources."""
+
+    id: str
+    index: str
+    title: str | None
+    scope: ScopeOut
+    status: str
+    messages: int
+    started_at: str
+    ended_at: str | None
+    summary: str | None
+
+
+class SessionPage(Struct, frozen=True):
+    items: list[Session]
     next_cursor: str | None
 
 

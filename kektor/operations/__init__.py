@@ -12,6 +12,8 @@ from kektor.operations.indexes import IndexOperations
 from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
 from kektor.operations.reads import ReadOperations
+from kektor.operations.sessions import SessionOperations
+from kektor.operations.sharing import ShareOperations
 from kektor.operations.tombstones import TombstoneOperations
 
 __all__ = ["Operations"]
@@ -23,6 +25,8 @@ class Operations(
     MemoryOperations,
     ForgetOperations,
     TombstoneOperations,
+    SessionOperations,
+    ShareOperations,
     NodeOperations,
     IndexOperations,
     AdminOperations,

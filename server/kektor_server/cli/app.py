@@ -13,6 +13,7 @@ from kektor_server.cli.faults import OK, UNABLE, Fault, exit_code
 from kektor_server.cli.ingest import ingest
 from kektor_server.cli.output import print_fault
 from kektor_server.cli.serving import mcp, serve, try_
+from kektor_server.cli.sessions import sessions
 from kektor_server.cli.tombstones import tombstones
 
 __all__ = ["run"]
@@ -66,6 +67,7 @@ for name, command in (
     ("correct", memories.correct),
     ("retract", memories.retract),
     ("forget", memories.forget),
+    ("sessions", sessions),
     ("tombstones", tombstones),
     ("ingest", ingest),
     ("export", export),

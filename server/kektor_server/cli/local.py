@@ -78,6 +78,11 @@ def _tombstones(operations: Operations, principal: Principal, _about: str, field
     return operations.tombstones(fields["index"], principal, scope=_scope(fields), **page)
 
 
+def _sessions(operations: Operations, principal: Principal, _about: str, fields: dict[str, Any]) -> Any:
+    page = {name: fields[name] for name in ("limit", "cursor") if name in fields}
+    return operations.sessions(fields["index"], principal, scope=_scope(fields), **page)
+
+
 def _scope(fields: dict[str, Any]) -> rq.ScopeIn | None:
     return convert(rq.ScopeIn, fields["scope"]) if "scope" in fields else None
 
@@ -92,6 +97,9 @@ RUNS: dict[str, Run] = {
     "correct": lambda o, p, about, f: o.correct(about, convert(rq.EvolveRequest, f), p),
     "retract": lambda o, p, about, f: o.change_state("retract", about, convert(rq.VerbRequest, f), p),
     "forget": lambda o, p, about, f: o.forget(convert(rq.ForgetRequest, f), p),
+    "sessions": _sessions,
+    "start_session": lambda o, p, about, f: o.start_session(convert(rq.StartSessionRequest, f), p),
+    "end_session": lambda o, p, about, f: o.end_session(about, convert(rq.EndSessionRequest, f), p),
     "tombstones": _tombstones,
     "lift": lambda o, p, about, f: o.lift(about, convert(rq.LiftRequest, f), p),
     "ingest_messages": lambda o, p, about, f: o.ingest_messages(convert(IngestMessagesRequest, f), p),
