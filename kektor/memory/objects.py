@@ -176,6 +176,8 @@ class Hit(Struct, frozen=True):
     connected_keys: list[str] = []
     told_earlier: bool = False
     """Another hit tells something later of the same subject and predicate."""
+    superseded_by: str | None = None
+    """Of a source: the memory that took the place of one that rests on it."""
 
 
 class Premise(Struct, frozen=True):
