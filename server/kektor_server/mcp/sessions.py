@@ -45,7 +45,7 @@ def _transfer(call: ToolCall) -> ToolResult:
     fields = call.fields(idempotency_key=call.key)
     node_id = text_of(fields, "id")
     given = {name: fields[name] for name in ("index", "idempotency_key", "move") if fields.get(name) is not None}
-    scope = {name: fields[name] for name in ("user", "agent", "project") if name in fields}
+    scope = {name: fields[f"to_{name}"] for name in ("user", "agent", "project") if f"to_{name}" in fields}
     to = {**({"index": fields["to_index"]} if "to_index" in fields else {}), **({"scope": scope} if scope else {})}
     request = convert(rq.ShareRequest, {**given, "to": to})
     return receipt_result(call.operations.share(node_id, request, call.principal))
@@ -112,9 +112,9 @@ TRANSFER = Tool(
     arguments={
         "id": text("The memory's id."),
         "to_index": text("Another index; leave it out for the same."),
-        "user": text("Whose it becomes; leave out what is to be shared."),
-        "agent": text(),
-        "project": text(),
+        "to_user": text("Whose it becomes; leave it out for what users share."),
+        "to_agent": text("The agent it is for."),
+        "to_project": text("The project it belongs to."),
         "move": boolean("Archive the original."),
         **INDEX,
     },

@@ -49,7 +49,7 @@ COMMANDS: dict[Operation, tuple[list[str], dict[str, str]]] = {
     ),
     "sessions": (["sessions"], {"limit": "--limit", "cursor": "--cursor"}),
     "start_session": (["sessions"], {"id": "--start", "title": "--title"}),
-    "end_session": (["sessions"], {}),
+    "end_session": (["sessions"], {"end": "--end"}),
     "tombstones": (["tombstones"], {"limit": "--limit", "cursor": "--cursor"}),
     "lift": (["tombstones"], {"reason": "--reason"}),
     "ingest": (["ingest"], {"session": "--session", "title": "--title"}),
