@@ -28,6 +28,7 @@ from kektor.memory.objects import (
     NeighbourPage,
     Path,
     Recall,
+    Review,
     SessionPage,
     Subgraph,
     Tombstone,
@@ -194,6 +195,23 @@ class MemoryHandle:
             found += page.items
             if (cursor := page.next_cursor) is None:
                 return found
+
+    def reviews(self, *, status: str = "open") -> list[Review]:
+        """What waits for a decision, oldest first: contested, proposed, imported, asked about. `status` is `open`,
+        `asked`, `decided` or `all`."""
+        reviews: list[Review] = []
+        cursor: str | None = None
+        while True:
+            page = self._operations.reviews(self._index, self._principal, status=status, limit=1000, cursor=cursor)
+            reviews += page.items
+            if (cursor := page.next_cursor) is None:
+                return reviews
+
+    def review(self, id: str, *, decision: str, **fields: Any) -> Receipt:
+        """Decide a review, in one transaction: `accept`, `reject`, `edit`, `merge`, `ask`; `undo` takes the last
+        decision back. Fields: `note, text, into, keep, how, propose, reason, idempotency_key`."""
+        request = self._request(rq.ReviewRequest, decision=decision, **fields)
+        return self._operations.review(id, request, self._principal)
 
     def lift(self, id: str, **fields: Any) -> Receipt:
         """Take a tombstone away, so that its value may be told again."""

@@ -78,6 +78,10 @@ class AmendNode(Struct, frozen=True, array_like=True, tag=5):
     confirmations: int | None = None
     access_count: int | None = None
     access_last: int | None = None
+    lineage: str | None = None
+    version: int | None = None
+    supersedes: str | None = None
+    superseded_by: str | None = None
 
 
 class DropNode(Struct, frozen=True, array_like=True, tag=6):

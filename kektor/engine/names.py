@@ -43,6 +43,12 @@ class Names:
         for digest in _digests(node):
             _append(self._digests, (self._number(node.scope), digest), slot)
 
+    def change(self, slot: int, old: Node, new: Node) -> None:
+        """A node moved to another lineage; its other names never change."""
+        if old.lineage != new.lineage:
+            _discard(self._lineages, old.lineage, slot)
+            _append(self._lineages, new.lineage, slot)
+
     def remove(self, slot: int, node: Node) -> None:
         self._keys[slot] = None
         _discard(self._ids, node.id, slot)

@@ -163,7 +163,7 @@ class Transaction(Protocol):
 
     def set_state(self, index: str, key: NodeKey, state: State, *, superseded_by: str = "") -> Node: ...
     def amend(self, index: str, key: NodeKey, **changes: Any) -> Node:
-        """Change metadata, tags, layer, pinned, evidence, confirmations or access."""
+        """Change metadata, tags, layer, pinned, evidence, confirmations, access, or the place in a lineage."""
 
     def drop_node(self, index: str, key: NodeKey) -> None:
         """Out of every structure, with every edge at it; the id may be used again."""

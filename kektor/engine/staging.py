@@ -97,7 +97,7 @@ class LocalTransaction:
         for (where, key), node in self._nodes.items():
             if where == number and node is not None and node.lineage == lineage and key.scope == scope:
                 keys[key] = None
-        found = [node for key in keys if (node := self.node(index, key)) is not None]
+        found = [node for key in keys if (node := self.node(index, key)) is not None and node.lineage == lineage]
         return sorted(found, key=lambda node: node.version)
 
     def vector(self, index: str, key: NodeKey) -> Vector | None:

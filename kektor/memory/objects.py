@@ -1,5 +1,6 @@
 """What callers get: the same objects through every door. Times are RFC 3339 text."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, structs
@@ -30,6 +31,7 @@ __all__ = [
     "Analysis",
     "BatchHits",
     "ClaimOut",
+    "Decided",
     "Edge",
     "EdgePage",
     "ErasurePage",
@@ -51,15 +53,19 @@ __all__ = [
     "Path",
     "Premise",
     "Recall",
+    "Review",
+    "ReviewPage",
     "ScopeOut",
     "SearchHit",
     "Session",
     "SessionPage",
     "Subgraph",
     "SubgraphNode",
+    "Suggested",
     "Tombstone",
     "TombstonePage",
     "Validity",
+    "actor_of",
     "edge_of",
     "erasure_of",
     "index_of",
@@ -67,6 +73,7 @@ __all__ = [
     "node_of",
     "scope_of",
     "stats_of",
+    "time_of",
     "tombstone_of",
 ]
 
@@ -299,6 +306,47 @@ class SessionPage(Struct, frozen=True):
     next_cursor: str | None
 
 
+class Decided(Struct, frozen=True):
+    """What was decided, and by whom."""
+
+    decision: str
+    note: str
+    at: str
+    actor: ActorOut
+
+
+class Suggested(Struct, frozen=True):
+    """What somebody who may not decide would decide."""
+
+    decision: str
+    note: str
+    text: str | None
+    actor: ActorOut
+
+
+class Review(Struct, frozen=True):
+    """Something that waits for a decision, or about which one was made.
+
+    `kind` is contested, proposed, imported or clarification. `memories` are what it is about, the newest statement
+    first; `replaces` is what a proposed one would take the place of.
+    """
+
+    id: str
+    kind: str
+    status: str
+    memories: list[Memory]
+    replaces: str | None
+    question: str | None
+    suggested: Suggested | None
+    decided: Decided | None
+    created_at: str
+
+
+class ReviewPage(Struct, frozen=True):
+    items: list[Review]
+    next_cursor: str | None
+
+
 class SearchHit(Struct, frozen=True):
     """A raw search result: a score and its parts, the memory when asked for."""
 
@@ -500,6 +548,16 @@ def tombstone_of(stone: TombstoneRecord, index: str) -> Tombstone:
         actor=ActorOut(stone.actor.kind.value, stone.actor.id or None, stone.actor.channel or None),
         reason=stone.reason,
     )
+
+
+def actor_of(said: Mapping[str, Any] | Sequence[Any]) -> ActorOut:
+    """An actor that was kept as plain values."""
+    kind, name, channel = said.values() if isinstance(said, Mapping) else said
+    return ActorOut(kind, name or None, channel or None)
+
+
+def time_of(instant: int) -> str:
+    return times.format(instant)
 
 
 def erasure_of(erasure: Erasure) -> ForgetReceipt:

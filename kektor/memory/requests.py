@@ -28,6 +28,7 @@ __all__ = [
     "PolicyChange",
     "RecallRequest",
     "RememberRequest",
+    "ReviewRequest",
     "ScopeIn",
     "SearchBatchRequest",
     "SearchRequest",
@@ -155,6 +156,20 @@ class ShareRequest(_Write, forbid_unknown_fields=True, kw_only=True):
 
 class LiftRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     """To take a tombstone away."""
+
+
+class ReviewRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """A decision. `text` is for edit and merge, `into` for merging what was proposed, `keep` and `how` for what
+    contradicts something: whether both stay, and whether the older value has changed or was wrong. `propose` leaves
+    it as a suggestion where the caller may not decide."""
+
+    decision: Literal["accept", "reject", "edit", "merge", "ask", "undo"]
+    note: str = ""
+    text: str | None = None
+    into: str | None = None
+    keep: Literal["newer", "both"] = "newer"
+    how: Literal["changed", "wrong"] = "changed"
+    propose: bool = False
 
 
 class ForgetRequest(_Write, forbid_unknown_fields=True, kw_only=True):

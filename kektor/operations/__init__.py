@@ -12,6 +12,7 @@ from kektor.operations.indexes import IndexOperations
 from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
 from kektor.operations.reads import ReadOperations
+from kektor.operations.reviews import ReviewOperations
 from kektor.operations.sessions import SessionOperations
 from kektor.operations.sharing import ShareOperations
 from kektor.operations.tombstones import TombstoneOperations
@@ -27,6 +28,7 @@ class Operations(
     TombstoneOperations,
     SessionOperations,
     ShareOperations,
+    ReviewOperations,
     NodeOperations,
     IndexOperations,
     AdminOperations,

@@ -43,6 +43,7 @@ WRITES: dict[Operation, Write] = {
     "start_session": Write("start_session", lambda c, i: c.start_session("mill-new")),
     "end_session": Write("end_session", lambda c, i: c.end_session("talk")),
     "lift": Write("lift", lambda c, i: c.lift(i["lift"])),
+    "review": Write("review", lambda c, i: c.review(i["review"], "reject")),
     "link": Write("link", lambda c, i: c.link(i["link"], "near", i["update"])),
     "unlink": Write("unlink", lambda c, i: c.unlink(i["unlink"], "near", i["update"])),
     "upsert": Write("upsert", lambda c, i: c.upsert({"id": "raw-new", "text": "a raw mill"})),
@@ -62,7 +63,7 @@ LIBRARY = {
     **{f"MemoryHandle.{name}": name for name in ("remember", "evolve", "correct", "retract", "archive", "restore",
                                                  "pin", "unpin", "update", "confirm", "reinforce", "forget", "lift",
                                                  "share", "start_session", "end_session",
-                                                 "link", "unlink")},
+                                                 "review", "link", "unlink")},
     "MemoryHandle.ingest_messages": "ingest",
     "MemoryHandle.session": "start_session",
     "IndexHandle.upsert": "upsert",
@@ -178,6 +179,8 @@ def _prepare(stage: Stage) -> Ids:
     prepared.link(ids["unlink"], "near", ids["update"])
     prepared.retract(prepared.remember("The mill burnt down")["id"])
     ids["lift"] = prepared.tombstones()[0]["id"]
+    prepared.remember("The owner of the mill is Jens")
+    ids["review"] = prepared.remember("The owner of the mill is Ada")["reflection"]
     ids["message"] = prepared.ingest("talk", [{"role": "user", "content": "The mill still stands"}])["ids"][0]
     for name in ("raw-patch", "raw-delete"):
         prepared.upsert({"id": name, "text": name})

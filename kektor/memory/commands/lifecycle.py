@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
-from kektor.engine.records import Kind, Moment, Node, Receipt, Status, Trust
+from kektor.engine.records import Edge, Kind, Moment, Node, Receipt, Status, Trust
 from kektor.engine.view import ScopeRule
 from kektor.errors import Conflict, Invalid
-from kektor.memory.commands.base import MemoryCommand, target
+from kektor.memory.commands.base import MemoryCommand, key_of, target
 from kektor.memory.commands.versions import (
     contradicting,
     evolved,
@@ -67,10 +67,13 @@ class _Replace(OnOne):
             what = "archived" if old.status is Status.ARCHIVED else "retracted"
             raise Conflict(f"{old.id!r} is {what} and cannot be replaced", field="id")
         draft = self.drafts[0]
+        draft.valid_from = self.valid_from
         if draft.trust is Trust.PROPOSED:
             place(tx, draft, principal)
+            edge = Edge(draft.node_id, "would_replace", old.id, props={"how": self.operation}, created_at=tx.time,
+                        actor=principal.actor)  # fmt: skip
+            tx.put_edge(self.index, draft.key, key_of(old), edge)
             return Receipt("proposed", id=draft.node_id, version=1, of=old.id, warnings=draft.warnings)
-        draft.valid_from = self.valid_from
         new = self._replace(draft, old, principal, tx)
         return Receipt("superseded", id=new.id, version=new.version, of=old.id, warnings=draft.warnings)
 
@@ -85,7 +88,8 @@ class Evolve(_Replace):
     operation: ClassVar[str] = "evolve"
 
     def _replace(self, draft: Draft, old: Node, principal: Principal, tx: Transaction) -> Node:
-        return supersede(tx, self, principal, draft, old, ended=evolved(draft, old, tx.time))
+        draft.valid_from, draft.valid_to, ended = evolved(draft.valid_from, draft.valid_to, old, tx.time)
+        return supersede(tx, self, principal, draft, old, ended=ended)
 
 
 @dataclass(kw_only=True)

@@ -83,6 +83,11 @@ def _sessions(operations: Operations, principal: Principal, _about: str, fields:
     return operations.sessions(fields["index"], principal, scope=_scope(fields), **page)
 
 
+def _reviews(operations: Operations, principal: Principal, _about: str, fields: dict[str, Any]) -> Any:
+    page = {name: fields[name] for name in ("status", "limit", "cursor") if name in fields}
+    return operations.reviews(fields["index"], principal, scope=_scope(fields), **page)
+
+
 def _scope(fields: dict[str, Any]) -> rq.ScopeIn | None:
     return convert(rq.ScopeIn, fields["scope"]) if "scope" in fields else None
 
@@ -100,6 +105,8 @@ RUNS: dict[str, Run] = {
     "sessions": _sessions,
     "start_session": lambda o, p, about, f: o.start_session(convert(rq.StartSessionRequest, f), p),
     "end_session": lambda o, p, about, f: o.end_session(about, convert(rq.EndSessionRequest, f), p),
+    "reviews": _reviews,
+    "review": lambda o, p, about, f: o.review(about, convert(rq.ReviewRequest, f), p),
     "tombstones": _tombstones,
     "lift": lambda o, p, about, f: o.lift(about, convert(rq.LiftRequest, f), p),
     "ingest_messages": lambda o, p, about, f: o.ingest_messages(convert(IngestMessagesRequest, f), p),

@@ -25,6 +25,8 @@ OPERATIONS = {
     "sessions": Operation("GET", "/v1/sessions"),
     "start_session": Operation("POST", "/v1/sessions"),
     "end_session": Operation("POST", "/v1/sessions/{id}/end"),
+    "reviews": Operation("GET", "/v1/reviews"),
+    "review": Operation("POST", "/v1/reviews/{id}"),
     "tombstones": Operation("GET", "/v1/tombstones"),
     "lift": Operation("DELETE", "/v1/tombstones/{id}"),
     "ingest_messages": Operation("POST", "/v1/ingest/messages"),

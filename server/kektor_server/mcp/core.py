@@ -30,6 +30,7 @@ __all__ = ["CORE"]
 
 _EXPLORED_NODES = 50
 _EXPLORED_TOKENS = 2000
+_REVIEWS = 20
 
 
 def _remember(call: ToolCall) -> ToolResult:
@@ -97,6 +98,20 @@ def _confirm(call: ToolCall) -> ToolResult:
     node_id = text_of(fields, "id")
     del fields["id"]
     return receipt_result(call.operations.confirm(node_id, convert(rq.ConfirmRequest, fields), call.principal))
+
+
+def _review(call: ToolCall) -> ToolResult:
+    fields = call.fields()
+    index = text_of(fields, "index")
+    if "id" not in fields:
+        page = call.operations.reviews(index, call.principal, limit=_REVIEWS)
+        return ToolResult(render.reviews_text(page, call.operations.context.tokenizer.counts), render.reviews(page))
+    if "decision" not in fields:
+        raise Invalid("say what you would decide: decision", field="decision")
+    review = text_of(fields, "id")
+    asked = {name: value for name, value in fields.items() if name != "id"}
+    request = convert(rq.ReviewRequest, {**asked, "idempotency_key": call.key, "propose": True})
+    return receipt_result(call.operations.review(review, request, call.principal))
 
 
 def _link(call: ToolCall) -> ToolResult:
@@ -390,4 +405,46 @@ EXPLORE = Tool(
     reads=True,
 )
 
-CORE = (REMEMBER, RECALL, READ_MEMORY, CORRECT, RETRACT, FORGET, CONFIRM, LINK, EXPLORE)
+REVIEW = Tool(
+    name="review",
+    title="Review what waits",
+    about="Without an id, list what waits for a decision: contradictions, proposals, open questions. With an id and a "
+    "decision, say what you would decide and why; a person decides. Use it to bring contradictions up with the user.",
+    arguments={
+        "id": text("The review, as the list gives it."),
+        "decision": text(
+            "What you would decide; ask puts the note to the user as a question.",
+            enum=("accept", "reject", "edit", "merge", "ask"),
+        ),
+        "note": text("Why, or the question."),
+        "text": text("With edit or merge: what it should say."),
+        **INDEX,
+    },
+    required=(),
+    output=record(
+        {
+            "reviews": array(
+                record(
+                    {
+                        "id": text(),
+                        "kind": text(enum=("contested", "proposed", "imported", "clarification")),
+                        "status": text(enum=("open", "asked")),
+                        "memories": array(text(), "Ids; the texts are in the text result"),
+                        "replaces": text("What a proposal would take the place of"),
+                        "question": text(),
+                    },
+                    ("id", "kind", "status", "memories"),
+                    closed=False,
+                ),
+                "What waits, oldest first",
+            ),
+            "more": boolean("Whether more waits than is listed"),
+            "outcome": text("With a decision: proposed, when a person has to decide"),
+            "reflection": text("Where it is kept"),
+        },
+        closed=False,
+    ),
+    run=_review,
+)
+
+CORE = (REMEMBER, RECALL, READ_MEMORY, CORRECT, RETRACT, FORGET, CONFIRM, LINK, EXPLORE, REVIEW)

@@ -19,6 +19,7 @@ __all__ = [
     "NodesQueryBody",
     "PageQuery",
     "ReinforceBody",
+    "ReviewsQuery",
     "ScopedQuery",
     "SessionsQuery",
     "SourcesQuery",
@@ -60,6 +61,12 @@ class LiftQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class SessionsQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    limit: int = 100
+    cursor: str | None = None
+
+
+class ReviewsQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    status: Literal["open", "asked", "decided", "all"] = "open"
     limit: int = 100
     cursor: str | None = None
 

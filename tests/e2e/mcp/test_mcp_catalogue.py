@@ -41,8 +41,8 @@ def test_the_file_the_relay_reads_is_what_the_registry_says() -> None:
 
 
 CORE = [
-    "remember", "recall", "read_memory", "correct", "retract", "forget", "confirm", "link", "explore", "start_session",
-    "end_session",
+    "remember", "recall", "read_memory", "correct", "retract", "forget", "confirm", "link", "explore", "review",
+    "start_session", "end_session",
 ]  # fmt: skip
 AGENT = [
     "list_memories", "update_memory", "pin_memory", "history", "evidence", "archive_memory", "restore_memory",
@@ -117,8 +117,9 @@ def test_the_hints_tell_reading_from_changing_from_destroying() -> None:
         "delete_observations", "delete_relations",
     }  # fmt: skip
     assert {name for name in hints if hints[name]["idempotentHint"]} == READING | {
-        "remember", "link", "update_memory", "pin_memory", "configure_index", "checkpoint", "create_entities",
-        "create_relations", "add_observations",
+        "remember", "link", "start_session", "end_session", "update_memory", "pin_memory", "configure_index",
+        "checkpoint",
+        "create_entities", "create_relations", "add_observations",
     }  # fmt: skip
     assert not any(hint["openWorldHint"] for hint in hints.values())
 

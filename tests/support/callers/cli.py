@@ -50,6 +50,14 @@ COMMANDS: dict[Operation, tuple[list[str], dict[str, str]]] = {
     "sessions": (["sessions"], {"limit": "--limit", "cursor": "--cursor"}),
     "start_session": (["sessions"], {"id": "--start", "title": "--title"}),
     "end_session": (["sessions"], {"end": "--end"}),
+    "reviews": (["review"], {"status": "--status", "limit": "--limit", "cursor": "--cursor"}),
+    "review": (
+        ["review"],
+        {
+            "decision": "--decision", "note": "--note", "text": "--text", "into": "--into", "keep": "--keep",
+            "how": "--how",
+        },
+    ),
     "tombstones": (["tombstones"], {"limit": "--limit", "cursor": "--cursor"}),
     "lift": (["tombstones"], {"reason": "--reason"}),
     "ingest": (["ingest"], {"session": "--session", "title": "--title"}),
@@ -111,7 +119,7 @@ def _positional(operation: Operation, about: str | None, given: dict[str, Any], 
     if operation in ("lift", "end_session"):
         given[operation.removesuffix("_session")] = about
         return []
-    if operation == "archive":
+    if operation in ("archive", "review"):
         return [str(about)]
     return [*([] if about is None else [about]), *(given.pop(name) for name in ("text", "query") if name in given)]
 

@@ -21,6 +21,7 @@ Operation = Literal[
     "path", "upsert", "node", "nodes", "patch", "delete", "search", "search_batch", "indexes", "create_index",
     "configure_index", "drop_index", "stats", "export", "delete_memory", "tombstones", "lift", "erasures",
     "erasure", "jwks", "share", "start_session", "end_session", "sessions", "sources",
+    "reviews", "review",
 ]  # fmt: skip
 
 
@@ -154,6 +155,12 @@ class Caller:
 
     def sessions(self, **fields: Any) -> Any:
         return self.call("sessions", **fields)["items"]
+
+    def reviews(self, **fields: Any) -> Any:
+        return self.call("reviews", **fields)["items"]
+
+    def review(self, id: str, decision: str, **fields: Any) -> Any:
+        return self.call("review", id, decision=decision, **fields)
 
     def lift(self, id: str, **fields: Any) -> Any:
         return self.call("lift", id, **fields)

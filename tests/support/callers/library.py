@@ -131,6 +131,7 @@ _OF_MEMORY: dict[str, Any] = {
     "sources": lambda memory, about, fields: memory.list(
         kinds=["source"], filter={"eq": ["session", fields.pop("session")]}, **fields
     ),
+    "reviews": lambda memory, about, fields: {"items": memory.reviews(**fields)},
     "tombstones": lambda memory, about, fields: {"items": memory.tombstones(**fields)},
     "erasures": lambda memory, about, fields: {"items": memory.erasures(**fields)},
     "edges": lambda memory, about, fields: {"items": memory.edges(about, **fields)},

@@ -54,6 +54,8 @@ ROUTES: dict[Operation, tuple[str, str]] = {
     "end_session": ("POST", "/v1/sessions/{id}/end"),
     "sessions": ("GET", "/v1/sessions"),
     "sources": ("GET", "/v1/sources"),
+    "reviews": ("GET", "/v1/reviews"),
+    "review": ("POST", "/v1/reviews/{id}"),
     "tombstones": ("GET", "/v1/tombstones"),
     "lift": ("DELETE", "/v1/tombstones/{id}"),
     "erasures": ("GET", "/v1/erasures"),
