@@ -10,6 +10,8 @@ from kektor.engine.view import ScopeRule
 from kektor.errors import Conflict, Invalid
 from kektor.memory.commands.base import MemoryCommand, key_of, target
 from kektor.memory.commands.lifecycle import OnOne
+from kektor.memory.grounds import class_of, echoes
+from kektor.text import Span
 
 __all__ = ["Confirm", "Reinforce", "Update"]
 
@@ -59,6 +61,10 @@ class Confirm(OnOne):
         source = target_source(tx, principal, self.index, source_id)
         if source.recorded_at <= max(node.confirmed_at, node.recorded_at):
             raise Invalid(f"source {source_id!r} is not newer than the last confirmation", field="evidence")
+        whole = Span(0, len(source.text))
+        cls = class_of(self.context, self.index, source, whole)
+        if cls != "user" and echoes(tx, self.context, self.index, source, whole, cls) is not None:
+            raise Invalid(f"source {source_id!r} only repeats what memory gave out", field="evidence")
         edge = Edge(source.id, "evidence_of", node.id, created_at=tx.time, actor=principal.actor)
         tx.put_edge(self.index, key_of(source), key_of(node), edge)
 
