@@ -233,8 +233,7 @@ def test_tombstone_reextraction(stage: Stage) -> None:
         assert "The miller is called Piet" in sources
     _blocked(alice, VALUE)
     context = alice.recall("What is the safe code of the harbour office?")["context"]
-    if "Zephyr-4417" in context:
-        stage.pending("a rejected sentence is still recalled from the message that it was said in")
+    assert "Zephyr-4417" not in context
 
 
 @pytest.mark.doors("library", "rest", "cli")
