@@ -98,6 +98,7 @@ QUAY = {"name": "Quay 2", "entityType": "place", "observations": []}
 NEAR = {"from": "Pier 7", "to": "Quay 2", "relationType": "near"}
 
 CALLS: list[tuple[str, Callable[[Ids], dict[str, Any]], str]] = [
+    ("start_session", lambda i: {"id": "handover", "title": "The handover"}, ""),
     ("remember", lambda i: {"text": "Dana owns the Henderson account", "tags": ["crm"]}, "dana"),
     ("remember", lambda i: {"text": "Erik maintains the ferry timetable"}, "erik"),
     ("remember", lambda i: {"text": "The kiosk closes at six"}, "kiosk"),
@@ -119,8 +120,11 @@ CALLS: list[tuple[str, Callable[[Ids], dict[str, Any]], str]] = [
     ("list_memories", lambda i: {"limit": 2}, ""),
     ("search", lambda i: {"text": "ferry timetable"}, ""),
     ("review", lambda i: {}, ""),
+    ("end_session", lambda i: {"session": "handover"}, ""),
+    ("list_sessions", lambda i: {}, ""),
     ("retract", lambda i: {"id": i["kiosk"], "reason": "misheard"}, ""),
     ("forget", lambda i: {"ids": [i["erik"]], "mode": "archive"}, ""),
+    ("transfer", lambda i: {"id": i["priya"], "to_project": "ferries"}, ""),
     ("stats", lambda i: {}, ""),
     ("list_indexes", lambda i: {}, ""),
     ("create_entities", lambda i: {"entities": [GRAPH, QUAY]}, ""),
