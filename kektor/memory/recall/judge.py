@@ -1,6 +1,6 @@
 """Whether what was found answers at all: `ok`, `weak` or nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kektor.engine.records import NodeKey
@@ -24,11 +24,13 @@ class Thresholds(NamedTuple):
     def alone(self) -> float:
         """What the nearest must reach when no candidate shares a word with the question: chance gets that far above
         `floor` in a large index."""
-        return (self.floor + self.sure) / 2
+        return (self.floor + 4 * self.sure) / 5
 
 
 _NEAR = 3
 """How many near misses a question about somebody never mentioned is told of."""
+
+_HALF = 0.5
 
 _BY_MODEL = {"all-MiniLM-L6-v2": Thresholds(floor=0.22, sure=0.42)}
 _UNKNOWN = Thresholds(floor=0.25, sure=0.5)
@@ -48,7 +50,14 @@ class Judged(NamedTuple):
     premise: Premise
 
 
-def judge(ranked: Sequence[Fused], thresholds: Thresholds, premise: Premise, *, asks: bool = True) -> Judged:
+def judge(
+    ranked: Sequence[Fused],
+    thresholds: Thresholds,
+    premise: Premise,
+    *,
+    asks: bool = True,
+    covers: Callable[[str], float] = lambda _text: 1.0,
+) -> Judged:
     """What of the candidates answers; the rest is no answer and fills no place.
 
     What shares no word with the question must be nearer to it than what shares one. A question about somebody never
@@ -57,7 +66,7 @@ def judge(ranked: Sequence[Fused], thresholds: Thresholds, premise: Premise, *, 
     """
     standing = {found.candidate.key for found in ranked if _relevant(found, thresholds)}
     relevant = [found for found in ranked if found.candidate.key in standing or _leans(found, standing)]
-    if not standing or not any(_holds(found, thresholds) for found in relevant):
+    if not standing or not any(_holds(found, thresholds, covers) for found in relevant):
         return Judged("no_match", [], [], premise)
     exact = [found for found in relevant if found.candidate.exact]
     if not asks:
@@ -81,10 +90,16 @@ def _leans(found: Fused, standing: set[NodeKey]) -> bool:
     return any(key in standing for key in (found.candidate.around or ((),))[0])
 
 
-def _holds(found: Fused, thresholds: Thresholds) -> bool:
-    """Whether one candidate is enough for an answer: by a word, by its id, or by meaning alone."""
+def _holds(found: Fused, thresholds: Thresholds, covers: Callable[[str], float]) -> bool:
+    """Whether one candidate is enough for an answer: by its id, by meaning alone, or by words of which either the
+    meaning is near too or half the question is made."""
     candidate = found.candidate
-    return candidate.exact or candidate.text > 0 or (candidate.vector or 0.0) >= thresholds.alone
+    if candidate.exact or (candidate.vector or 0.0) >= thresholds.alone:
+        return True
+    if candidate.text <= 0:
+        return False
+    near = candidate.vector is None or candidate.vector >= thresholds.floor
+    return near or covers(candidate.node.text) >= _HALF
 
 
 def _relevant(found: Fused, thresholds: Thresholds) -> bool:

@@ -53,11 +53,13 @@ def recall(
     origins = {candidate.key: origin for candidate, origin in resolved}
     replaced = _replaced(candidates, origins)
     language = settings.text.language
+    asked = frozenset(content_terms(question.said, language))
     judged = judge(
         ranked,
         thresholds_for(settings.fingerprint),
         read_premise(engine, view, question, ranked, language, replaced=replaced),
-        asks=bool(content_terms(query, language)) or not question.words,
+        asks=bool(asked or question.speakers or not question.words),
+        covers=lambda text: len(asked & set(content_terms(text, language))) / len(asked) if asked else 1.0,
     )
     if not judged.relevant and not candidates and engine.count(view) == 0:
         judged = judged._replace(status="empty")

@@ -69,14 +69,26 @@ def subject_of(question: Question, ranked: Sequence[Fused], language: str, repla
     asked = frozenset(content_terms(question.without(named), language))
     if not asked:
         return ABSTAINS
-    read = partial(_spoken_of, terms=lambda sentence: asked & set(content_terms(sentence, language)))
-    found = {fused.candidate.key: fused.candidate for fused in ranked[:_TOP]}
+    everything = {fused.candidate.key: fused.candidate for fused in ranked}
+    top = [fused.candidate for fused in ranked[:_TOP]]
+    # A reply may stand among the best where what it replies to does not.
+    near = (everything[key] for one in top for key in (one.around or ((),))[0] if key in everything)
+    found = {one.key: one for one in (*top, *near)}
     speakers = _speakers(found.values())
-    bound = {key: read(candidate.node, speakers=speakers) for key, candidate in found.items()}
+    known = named.union(
+        *(words_of(name) for people in speakers.values() for name in people), _names_inside(found.values())
+    )
+    read = partial(
+        _spoken_of,
+        terms=lambda sentence: asked & set(content_terms(sentence, language)),
+        speakers=speakers,
+        known=known,
+    )
+    bound = {key: read(candidate.node) for key, candidate in found.items()}
     for key in found.keys() & replaced.keys():
         if named & words_of(replaced[key]):  # what holds in the place of what was said of them answers
             bound[key] = {_ANYBODY: asked & set(content_terms(f"{found[key].node.text} {replaced[key]}", language))}
-    shares = {key: _shares(_together(candidate, bound), named, len(asked)) for key, candidate in found.items()}
+    shares = {one.key: _shares(_together(one, bound), named, len(asked)) for one in top}
     own = max((share.own for share in shares.values()), default=0.0)
     other = max((share.other for share in shares.values()), default=0.0)
     margin = other - _HALF_AGAIN * own
@@ -116,22 +128,33 @@ _Bound: TypeAlias = Mapping[_Person, frozenset[str]]
 """What of the question is said of whom."""
 
 
+def _names_inside(candidates: Iterable[Candidate]) -> frozenset[str]:
+    """Words with a capital inside a sentence: what opens one in a conversation is mostly no name."""
+    return frozenset(word for one in candidates for name in names_in(one.node.text) for word in words_of(name))
+
+
 def _spoken_of(
-    node: Node, *, speakers: Mapping[tuple[Scope, str], frozenset[str]], terms: Callable[[str], frozenset[str]]
+    node: Node,
+    *,
+    speakers: Mapping[tuple[Scope, str], frozenset[str]],
+    known: frozenset[str],
+    terms: Callable[[str], frozenset[str]],
 ) -> _Bound:
     bound: dict[_Person, frozenset[str]] = {}
     for sentence in (node.text[start:end] for start, end in sentences(node.text)):
         if said := terms(sentence):
-            for person in _persons(node, sentence, speakers):
+            for person in _persons(node, sentence, speakers, known):
                 bound[person] = bound.get(person, frozenset()) | said
     return bound
 
 
-def _persons(node: Node, sentence: str, speakers: Mapping[tuple[Scope, str], frozenset[str]]) -> Iterable[_Person]:
+def _persons(
+    node: Node, sentence: str, speakers: Mapping[tuple[Scope, str], frozenset[str]], known: frozenset[str]
+) -> Iterable[_Person]:
     if node.kind is not Kind.SOURCE:
         return [tuple(names_in(sentence, opening=True))]
     speaker = _speaker(node)
-    persons = [(name,) for name in subject_names(sentence)]
+    persons = [(name,) for name in subject_names(sentence) if name.casefold() in known]
     if speaker and _FIRST.search(sentence):
         persons.append((speaker,))
     if _SECOND.search(sentence):
