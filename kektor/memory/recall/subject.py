@@ -24,6 +24,7 @@ _TOP = 30
 
 _SURE, _DOUBTFUL = 0.0, -0.12
 _FEWEST = 0.5
+_SHORTEST = 3
 _HALF_AGAIN = 1.5
 _FIRST = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
 _SECOND = re.compile(r"\b(?:you|your|yours|yourself)\b", re.IGNORECASE)
@@ -75,13 +76,14 @@ def subject_of(question: Question, ranked: Sequence[Fused], language: str, repla
     near = (everything[key] for one in top for key in (one.around or ((),))[0] if key in everything)
     found = {one.key: one for one in (*top, *near)}
     speakers = _speakers(found.values())
-    known = named.union(
-        *(words_of(name) for people in speakers.values() for name in people), _names_inside(found.values())
-    )
+    spoke = frozenset(word for people in speakers.values() for name in people for word in words_of(name))
+    named |= {word for word in spoke if any(_short_for(word, name) for name in named)}
+    known = named | spoke | _names_inside(found.values())
     read = partial(
         _spoken_of,
         terms=lambda sentence: asked & set(content_terms(sentence, language)),
-        speakers=speakers,
+        # Of somebody who never speaks, people do speak in the first person: "I fed him" is about both.
+        speakers=speakers if named & spoke else {},
         known=known,
     )
     bound = {key: read(candidate.node) for key, candidate in found.items()}
@@ -124,6 +126,11 @@ def _names_used(ranked: Sequence[Fused]) -> Iterator[str]:
             yield from names_in(text[start:end], opening=True)
 
 
+def _short_for(one: str, other: str) -> bool:
+    """Whether one name is the beginning of the other: Mel and Melanie."""
+    return min(len(one), len(other)) >= _SHORTEST and (one.startswith(other) or other.startswith(one))
+
+
 _Bound: TypeAlias = Mapping[_Person, frozenset[str]]
 """What of the question is said of whom."""
 
@@ -153,7 +160,7 @@ def _persons(
 ) -> Iterable[_Person]:
     if node.kind is not Kind.SOURCE:
         return [tuple(names_in(sentence, opening=True))]
-    speaker = _speaker(node)
+    speaker = _speaker(node) if (node.scope, node.session) in speakers else ""
     persons = [(name,) for name in subject_names(sentence) if name.casefold() in known]
     if speaker and _FIRST.search(sentence):
         persons.append((speaker,))
