@@ -12,12 +12,14 @@ __all__ = [
     "ConfigureIndexRequest",
     "ConfirmRequest",
     "CreateIndexRequest",
+    "DismissRequest",
     "EdgeIn",
     "EdgesRequest",
     "EvidenceIn",
     "EvolveRequest",
     "ForgetRequest",
     "HistoryMode",
+    "KeyIn",
     "LiftRequest",
     "LinkRequest",
     "ListRequest",
@@ -76,6 +78,14 @@ class _Write(Struct, forbid_unknown_fields=True, kw_only=True):
     reason: str = ""
 
 
+class KeyIn(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """A short named concept, and what else it is called."""
+
+    concept: str
+    type: str = ""
+    aliases: list[str] = []
+
+
 class RememberRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     text: str
     id: str | None = None
@@ -86,6 +96,8 @@ class RememberRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     pinned: bool = False
     claim: tuple[str, str, str] | ClaimIn | None = None
     evidence: list[EvidenceIn] = []
+    keys: list[str | KeyIn] = []
+    """Names that lead to it."""
     occurred_at: TimeIn | None = None
     valid_from: TimeIn | None = None
     valid_to: TimeIn | None = None
@@ -131,6 +143,12 @@ class ConfirmRequest(_Write, forbid_unknown_fields=True, kw_only=True):
 
 class LiftRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     """To take a tombstone away."""
+
+
+class DismissRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """A key led to a memory that it should not have; the memory stays as it is."""
+
+    key: str
 
 
 class ReviewRequest(_Write, forbid_unknown_fields=True, kw_only=True):

@@ -40,6 +40,7 @@ WRITES: dict[Operation, Write] = {
     "delete_memory": Write("erase", lambda c, i: c.call("delete_memory", i["delete_memory"])),
     "ingest": Write("ingest_messages", lambda c, i: c.ingest("mill", [{"role": "user", "content": "It mills"}])),
     "lift": Write("lift", lambda c, i: c.lift(i["lift"])),
+    "dismiss": Write("dismiss", lambda c, i: c.call("dismiss", i["dismiss"], key="mill stream")),
     "review": Write("review", lambda c, i: c.review(i["review"], "reject")),
     "link": Write("link", lambda c, i: c.link(i["link"], "near", i["update"])),
     "unlink": Write("unlink", lambda c, i: c.unlink(i["unlink"], "near", i["update"])),
@@ -59,7 +60,7 @@ OF_AN_INDEX: tuple[Operation, ...] = ("configure_index", "create_index", "drop_i
 LIBRARY = {
     **{f"MemoryHandle.{name}": name for name in ("remember", "evolve", "correct", "retract", "archive", "restore",
                                                  "pin", "unpin", "update", "confirm", "reinforce", "forget", "lift",
-                                                 "review", "link", "unlink")},
+                                                 "review", "dismiss", "link", "unlink")},
     "MemoryHandle.ingest_messages": "ingest",
     "IndexHandle.upsert": "upsert",
     "IndexHandle.delete": "delete",
@@ -176,6 +177,7 @@ def _prepare(stage: Stage) -> Ids:
     ids["lift"] = prepared.tombstones()[0]["id"]
     prepared.remember("The owner of the mill is Jens")
     ids["review"] = prepared.remember("The owner of the mill is Ada")["reflection"]
+    ids["dismiss"] = prepared.remember("The mill stands by a stream", keys=["mill stream"])["id"]
     ids["message"] = prepared.ingest("talk", [{"role": "user", "content": "The mill still stands"}])["ids"][0]
     for name in ("raw-patch", "raw-delete"):
         prepared.upsert({"id": name, "text": name})

@@ -10,6 +10,7 @@ from kektor.engine.port import Engine
 from kektor.engine.records import IndexSettings, Node, NodeKey, Scope, Status
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
+from kektor.memory.keys import connected, nearest
 from kektor.memory.objects import Hit, Premise, Recall, memory_of
 from kektor.memory.recall.alike import Ordered, latest_first
 from kektor.memory.recall.candidates import Candidate, gather
@@ -56,7 +57,7 @@ def recall(
     origins = {candidate.key: origin for candidate, origin in resolved}
     # Only what answers stands for the source it rests on, which may say more than the memory quotes of it.
     now = view.now if view.as_of is None else view.as_of
-    hits = [_hit(entry, settings, view, origins) for entry in latest_first(_group_evidence(relevant), k, now)]
+    hits = [_hit(engine, entry, settings, view, origins) for entry in latest_first(_group_evidence(relevant), k, now)]
     packed = pack(hits, budget_tokens, context.tokenizer.counts, now)
     return Recall(
         status=status,
@@ -64,7 +65,7 @@ def recall(
         context=packed.context,
         tokens=packed.tokens,
         dropped=packed.dropped,
-        nearest_keys=[],
+        nearest_keys=nearest(engine, view, query) if status == "no_match" else [],
         near_misses=[],
         premise=Premise(at_risk=bool(unknown), unknown=unknown),
         history_used=past,
@@ -146,10 +147,13 @@ def _group_evidence(ranked: Sequence[Fused]) -> Sequence[Fused]:
     return out
 
 
-def _hit(entry: Ordered, settings: IndexSettings, view: View, origins: dict[NodeKey, str | None]) -> Hit:
+def _hit(
+    engine: Engine, entry: Ordered, settings: IndexSettings, view: View, origins: dict[NodeKey, str | None]
+) -> Hit:
     found, told_earlier = entry
     node = found.candidate.node
     return Hit(
+        connected_keys=connected(engine, view, node),
         memory=memory_of(node, settings, now=view.now, known_at=view.known_at),
         score=found.score,
         scores=found.parts,

@@ -20,7 +20,7 @@ Operation = Literal[
     "pin", "unpin", "update", "confirm", "reinforce", "forget", "ingest", "link", "unlink", "edges", "traverse",
     "path", "upsert", "node", "nodes", "patch", "delete", "search", "search_batch", "indexes", "create_index",
     "configure_index", "drop_index", "stats", "export", "delete_memory", "tombstones", "lift", "erasures",
-    "erasure", "jwks", "reviews", "review",
+    "erasure", "jwks", "reviews", "review", "dismiss",
 ]  # fmt: skip
 
 
