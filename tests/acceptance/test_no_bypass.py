@@ -206,11 +206,12 @@ def _are_refused(stage: Stage, caller: Caller, operations: list[Operation], ids:
 def _fingerprint(stage: Stage, ids: Ids) -> Any:
     """Everything there is in the index, as the operator sees it."""
     operator = stage.operator
-    kinds = ["memory", "source", "session"]
+    kinds = ["memory", "source", "session", "reflection", "key"]
     listed = operator.list(include=["superseded", "archived", "rejected"], kinds=kinds, limit=1000)
     parts = ("id", "text", "status", "trust", "tags", "metadata", "pinned", "access", "freshness")
     told = [[item[part] for part in parts[:-1]] + [item["freshness"]["confirmations"]] for item in listed]
-    edges = [(edge["src"], edge["dst"]) for edge in operator.edges(ids["update"])]
+    ends = [*operator.edges(ids["update"]), *operator.edges(ids["dismiss"])]
+    edges = [(edge["src"], edge["dst"], edge["weight"]) for edge in ends]
     stones = [stone["id"] for stone in operator.tombstones()]
     return told, edges, stones, len(operator.call("indexes")["items"])
 
