@@ -8,6 +8,7 @@ from kektor.memory.requests import (
     EvolveRequest,
     ForgetRequest,
     RememberRequest,
+    ShareRequest,
     UpdateRequest,
     VerbRequest,
 )
@@ -122,6 +123,12 @@ def confirm(call: Call, id: str, body: ConfirmRequest) -> Receipt:
 def dismiss(call: Call, id: str, body: DismissRequest) -> Receipt:
     """A key led here wrongly: that way counts for less, and the memory stays as it is."""
     return call.operations.dismiss(id, body, call.principal)
+
+
+@routes.post("/v1/memories/{id}/share", creates=is_new, errors=("not_found", "conflict", "blocked"))
+def share(call: Call, id: str, body: ShareRequest) -> Receipt:
+    """Copy it to another scope or index; the copy knows its original, so that erasing that reaches it."""
+    return call.operations.share(id, body, call.principal)
 
 
 @routes.post("/v1/memories/{id}/reinforce", errors=("not_found", "conflict", "blocked"))
