@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kektor import models
 from kektor.contract import convert
@@ -13,7 +13,7 @@ from kektor.engine.local import LocalEngine
 from kektor.engine.port import Engine
 from kektor.engine.records import Actor, IndexSettings
 from kektor.engine.view import ScopeRule
-from kektor.errors import NotFound
+from kektor.errors import NotFound, Unavailable
 from kektor.handles import IndexHandle, MemoryHandle
 from kektor.memory.context import MemoryContext
 from kektor.memory.inputs import read_rule
@@ -23,6 +23,9 @@ from kektor.models import Embedder
 from kektor.operations import Operations
 from kektor.storage.store import Durability
 from kektor.text import Digester
+
+if TYPE_CHECKING:
+    from kektor.storage.keys import KeyRing
 
 __all__ = ["Database", "open"]
 
@@ -50,7 +53,14 @@ def open(  # noqa: A001 - read as kektor.open
     folder = None if os.fspath(path) == ":memory:" else Path(path).expanduser()
     engine = LocalEngine(folder, durability=Durability.parse(sync))
     try:
-        return Database(engine, secret=engine.secret("digest.key"), actor=actor or Actor(), embedder=embedder)
+        return Database(
+            engine,
+            secret=engine.secret("digest.key"),
+            actor=actor or Actor(),
+            embedder=embedder,
+            folder=engine.folder,
+            keys=lambda: engine.signing_keys,
+        )
     except BaseException:
         engine.close()
         raise
@@ -66,9 +76,13 @@ class Database:
         secret: bytes,
         actor: Actor,
         embedder: str | Embedder | Callable[[list[str]], Any] | None,
+        folder: Path | None = None,
+        keys: Callable[[], "KeyRing"] | None = None,
     ) -> None:
         self.engine = engine
         self.actor = actor
+        self.folder = folder
+        self._keys = keys
         self._models = _Models(embedder)
         context = MemoryContext(
             engine,
@@ -84,6 +98,13 @@ class Database:
             resolve_embedder=self._models.get,
             default_embedder=self._models.default,
         )
+
+    @property
+    def signing_keys(self) -> "KeyRing":
+        """What tokens and receipts are signed with."""
+        if self._keys is None:
+            raise Unavailable("this database has no signing keys")
+        return self._keys()
 
     def principal(self, index: str | None = None, rule: ScopeRule = ScopeRule()) -> Principal:
         """Who a handle acts as: this database's actor, confined to a scope."""

@@ -101,6 +101,7 @@ class Gateway:
         except (Blocked, Forbidden) as refusal:
             ids = [str(refusal.details["tombstone"])] if "tombstone" in refusal.details else []
             self._record_refusal(command, principal, ids)
+            refusal.audited = True
             raise
         self.engine.wait(lsn)
         if not repeated and (left_out := _left_out(receipt)):
@@ -108,6 +109,12 @@ class Gateway:
         for listener in self._listeners:
             listener(lsn, command.operation, command.index, receipt)
         return receipt
+
+    def note(self, operation: str, principal: Principal, *, ids: Sequence[str] = (), reason: str = "") -> None:
+        """Put down an event that changes nothing here: a token given out, a call denied. Durable when this returns."""
+        with self.engine.transaction() as tx:
+            lsn = tx.commit(operation, principal.actor, index="", scope=Scope(), ids=ids, reason=reason)
+        self.engine.wait(lsn)
 
     def _run(self, command: Command, principal: Principal) -> tuple[Receipt, int, bool]:
         """The receipt, the LSN it waits for, and whether it repeats an earlier one under the same key."""

@@ -38,6 +38,7 @@ class Settings:
     port: Annotated[int, "the port to listen on; 0 takes a free one"] = 9091
     allowed_hosts: Annotated[tuple[str, ...], "names besides those of loopback that a Host header may hold"] = ()
     allowed_origins: Annotated[tuple[str, ...], "origins (https://app.example) whose pages may call"] = ()
+    auth: Annotated[bool, "callers need a token; off loopback they always do, unless `insecure`"] = False
     insecure: Annotated[bool, "listen off loopback without authentication"] = False
     embedder: Annotated[str, "what new indexes embed with"] = "default"
     sync: Annotated[str, "when a write is acknowledged: always, interval:<ms> or off"] = "always"
@@ -63,6 +64,11 @@ class Settings:
     def on_loopback(self) -> bool:
         """Whether only this machine reaches the server."""
         return is_loopback(self.host)
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether callers need a token."""
+        return self.auth or not (self.on_loopback or self.insecure)
 
     @staticmethod
     def names() -> Iterator[tuple[str, str]]:

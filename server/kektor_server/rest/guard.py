@@ -4,16 +4,18 @@ import logging
 import os
 import re
 import time
+from collections.abc import Callable
 from itertools import count
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kektor.errors import Internal, KektorError, Unavailable
+from kektor.errors import Forbidden, Internal, KektorError, Unauthenticated, Unavailable
+from kektor_server.auth.denials import Denied
 from kektor_server.rest.body import ClientGone
 from kektor_server.rest.errors import encode_error, error_headers, status_of
 from kektor_server.rest.hosts import HostRule, through_unix_socket
-from kektor_server.rest.principal import CLI_HEADER, Headers
+from kektor_server.rest.principal import CLI_HEADER, NOBODY, Headers
 from kektor_server.settings import Settings
 
 __all__ = ["Guard"]
@@ -25,8 +27,9 @@ _ACCESS = logging.getLogger("kektor.access")
 class Guard:
     """ASGI middleware around the whole application; what is raised below it becomes the error object here."""
 
-    def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, *, settings: Settings, denied: Callable[[Denied], None]) -> None:
         self._app = app
+        self._denied = denied
         self._hosts = HostRule(settings)
         self._room = settings.requests
         self._logs_access = settings.access_log
@@ -51,6 +54,8 @@ class Guard:
         except ClientGone:
             return
         except Exception as error:  # noqa: BLE001 - nothing may leave without an answer
+            if isinstance(error, Unauthenticated | Forbidden) and not error.audited:
+                self._denied(_denial(scope, error))
             await exchange.fail(error, scope)
         finally:
             self._under_way -= 1
@@ -103,6 +108,14 @@ class _Exchange:
             {"type": "http.response.start", "status": status_of(known), "headers": headers + error_headers(known)}
         )
         await self.send({"type": "http.response.body", "body": body})
+
+
+def _denial(scope: Scope, error: KektorError) -> Denied:
+    """By route, so that nothing of what was sent is kept."""
+    found = scope.get("kektor.route")
+    asked = "nothing that is here" if found is None else f"{found[0].method} {found[0].path}"
+    why = ": ".join(filter(None, (error.code, error.details.get("reason") or error.field)))
+    return Denied(scope.get("kektor.principal", NOBODY), asked, why)
 
 
 def _log_access(scope: Scope, exchange: _Exchange, begun: float) -> None:

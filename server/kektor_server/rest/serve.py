@@ -17,7 +17,7 @@ from kektor.api import Database
 from kektor.errors import Unavailable
 from kektor_server.rest.app import create_app
 from kektor_server.rest.principal import Authenticate
-from kektor_server.settings import Settings, SettingsError
+from kektor_server.settings import Settings
 
 __all__ = ["Ready", "Server", "bind", "build_server", "serve"]
 
@@ -41,24 +41,19 @@ def serve(
     `sockets` are bound ones, of any family (default: one by `bind`); they are closed at the end. The database is
     the caller's to close. With `on_demand` the server also ends after `settings.idle_exit` seconds without clients.
 
-    Raises Unavailable when the port is taken, SettingsError for an address that needs authentication.
+    Raises Unavailable when the port is taken.
     """
     configure_logging(settings)
     # Threads that compute in Python give way to the event loop sooner than after the usual 5 ms.
     sys.setswitchinterval(0.001)
-    listening = [bind(settings, authenticated=authenticate is not None)] if sockets is None else list(sockets)
+    listening = [bind(settings)] if sockets is None else list(sockets)
     app = create_app(database, settings, authenticate=authenticate)
     server = build_server(app, settings, ready=ready, idle_exit=settings.idle_exit if on_demand else None)
     server.run(sockets=listening)
 
 
-def bind(settings: Settings, *, authenticated: bool = False) -> socket.socket:
+def bind(settings: Settings) -> socket.socket:
     """A listening TCP socket at the host and port of the settings."""
-    if not (settings.on_loopback or settings.insecure or authenticated):
-        raise SettingsError(
-            f"host {settings.host!r} is reachable from other machines, and without authentication whoever reaches "
-            "it owns every memory: listen on 127.0.0.1 behind a server that authenticates, or say insecure = true"
-        )
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

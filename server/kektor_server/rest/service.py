@@ -1,9 +1,13 @@
 """What all requests of one application share."""
 
+from functools import cached_property
+
 from kektor.api import Database
+from kektor_server.auth.authority import TokenAuthority
+from kektor_server.auth.denials import Denials
 from kektor_server.rest.body import Intake
 from kektor_server.rest.pool import Lane
-from kektor_server.rest.principal import Authenticate
+from kektor_server.rest.principal import Authenticate, everyone, holders_of_tokens
 from kektor_server.settings import Settings
 
 __all__ = ["Service"]
@@ -12,15 +16,28 @@ __all__ = ["Service"]
 class Service:
     """A database behind HTTP: its operations, who may call them, and the bounds of what is taken in."""
 
-    def __init__(self, database: Database, settings: Settings, authenticate: Authenticate) -> None:
+    def __init__(self, database: Database, settings: Settings, authenticate: Authenticate | None) -> None:
         self.operations = database.operations
         self.settings = settings
-        self.authenticate = authenticate
+        self._database = database
+        self.denials = Denials(database.gateway)
+        self.authenticated = settings.authenticated or authenticate is not None
+        """Whether callers have to say who they are."""
+        if authenticate is not None:
+            self.authenticate = authenticate
+        else:
+            self.authenticate = holders_of_tokens(self.authority) if settings.authenticated else everyone()
         self.intake = Intake(body_bytes=settings.body_bytes, buffered_bytes=settings.buffered_bytes)
         self.reads = Lane("read", threads=settings.read_threads, queue=settings.queue)
         self.writes = Lane("write", threads=settings.write_threads, queue=settings.queue)
+
+    @cached_property
+    def authority(self) -> TokenAuthority:
+        """The tokens of the database; where nobody needs one, first read when somebody asks."""
+        return TokenAuthority.of(self._database)
 
     def close(self) -> None:
         """Wait for the calls that run."""
         self.reads.close()
         self.writes.close()
+        self.denials.close()

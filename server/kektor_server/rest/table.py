@@ -53,6 +53,7 @@ class RouteTable(BaseRoute):
         headers = scope["kektor.headers"]
         service = self._service
         principal = NOBODY if route.public else service.authenticate(headers)
+        scope["kektor.principal"] = principal
         path = [unquote(raw, field=name) for name, raw in zip(route.placeholders, raw_values, strict=True)]
         query = route.query.read(scope["query_string"])
         parts = await service.intake.read(receive, headers)
