@@ -1,6 +1,5 @@
-"""Who calls: tokens, the keys that sign them, and the roles and grants that they carry."""
+"""Who calls: tokens, the keys that sign them, and the roles and grants that they carry.
 
-from kektor_server.auth.authority import TokenAuthority
-from kektor_server.auth.requests import CreateTokenRequest, GrantIn, RotateRequest, Token, TokenPage
-
-__all__ = ["CreateTokenRequest", "GrantIn", "RotateRequest", "Token", "TokenAuthority", "TokenPage"]
+`authority` makes, checks and takes back tokens, `book` keeps what is known of them, `denials` puts refused calls down
+in the audit. Importing `authority` loads the library of the curves, which a server that asks nobody has no use for.
+"""

@@ -12,6 +12,8 @@ from kektor_server.cli.faults import OK, UNABLE, Fault, exit_code
 from kektor_server.cli.ingest import ingest
 from kektor_server.cli.output import print_fault
 from kektor_server.cli.serving import mcp, serve, try_
+from kektor_server.cli.tokens import tokens
+from kektor_server.cli.tombstones import tombstones
 
 __all__ = ["run"]
 
@@ -64,12 +66,14 @@ for name, command in (
     ("correct", memories.correct),
     ("retract", memories.retract),
     ("forget", memories.forget),
+    ("tombstones", tombstones),
     ("ingest", ingest),
     ("export", export),
     ("doctor", doctor),
     ("version", version),
 ):
     app.command(name)(command)
+app.add_typer(tokens)
 app.command("mcp", add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(
     mcp
 )

@@ -1,12 +1,14 @@
 """Who calls: the seam between a request and the rights it has."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kektor.api import ALL_RIGHTS
 from kektor.engine.gateway import Grant, Principal
 from kektor.engine.records import Actor, ActorKind
-from kektor_server.auth.authority import TokenAuthority
+
+if TYPE_CHECKING:
+    from kektor_server.auth.authority import TokenAuthority
 
 __all__ = ["CLI_HEADER", "NOBODY", "Authenticate", "Headers", "everyone", "holders_of_tokens"]
 
@@ -31,7 +33,7 @@ def everyone() -> Authenticate:
     return lambda headers: _OF_CLI.get(headers.get(CLI_HEADER, b""), _SERVICE)
 
 
-def holders_of_tokens(authority: TokenAuthority) -> Authenticate:
+def holders_of_tokens(authority: "TokenAuthority") -> Authenticate:
     """With authentication it is whoever the token names; through the Unix socket this machine's user, who could read
     the directory as well, needs none."""
 

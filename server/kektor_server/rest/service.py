@@ -1,14 +1,17 @@
 """What all requests of one application share."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from kektor.api import Database
-from kektor_server.auth.authority import TokenAuthority
 from kektor_server.auth.denials import Denials
 from kektor_server.rest.body import Intake
 from kektor_server.rest.pool import Lane
 from kektor_server.rest.principal import Authenticate, everyone, holders_of_tokens
 from kektor_server.settings import Settings
+
+if TYPE_CHECKING:
+    from kektor_server.auth.authority import TokenAuthority
 
 __all__ = ["Service"]
 
@@ -32,8 +35,10 @@ class Service:
         self.writes = Lane("write", threads=settings.write_threads, queue=settings.queue)
 
     @cached_property
-    def authority(self) -> TokenAuthority:
+    def authority(self) -> "TokenAuthority":
         """The tokens of the database; where nobody needs one, first read when somebody asks."""
+        from kektor_server.auth.authority import TokenAuthority
+
         return TokenAuthority.of(self._database)
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 
 from tests.support.callers.door import Operation, Pending, Refused, Who
-from tests.support.callers.server import ServerMachine, headers_of
+from tests.support.callers.server import ServerMachine
 
 __all__ = ["ROUTES", "RestDoor"]
 
@@ -46,6 +46,8 @@ ROUTES: dict[Operation, tuple[str, str]] = {
     "create_index": ("POST", "/v1/indexes"),
     "configure_index": ("PATCH", "/v1/indexes/{index}"),
     "drop_index": ("DELETE", "/v1/indexes/{index}"),
+    "tombstones": ("GET", "/v1/tombstones"),
+    "lift": ("DELETE", "/v1/tombstones/{id}"),
     "stats": ("GET", "/v1/indexes/{index}/stats"),
 }
 
@@ -80,7 +82,7 @@ class RestDoor:
     def call(self, who: Who, operation: Operation, about: str | None, fields: dict[str, Any]) -> Any:
         if operation not in ROUTES:
             raise Pending(f"no route: {operation}")
-        answer = self._send(headers_of(who), operation, about, dict(fields))
+        answer = self._send(self.machine.headers(who), operation, about, dict(fields))
         body = answer.json() if answer.content else {}
         if answer.status_code < 400:
             return body

@@ -3,12 +3,34 @@
 from collections.abc import Iterator
 
 from kektor_server.rest.route import Route
-from kektor_server.rest.routes import admin, graph, indexes, memories, nodes, recall, server, tokens
+from kektor_server.rest.routes import (
+    admin,
+    graph,
+    indexes,
+    memories,
+    nodes,
+    recall,
+    server,
+    tokens,
+    tombstones,
+)
 
 __all__ = ["all_routes"]
+
+_PARTS = (
+    server,
+    indexes,
+    nodes,
+    graph,
+    memories,
+    recall,
+    tombstones,
+    tokens,
+    admin,
+)
 
 
 def all_routes() -> Iterator[Route]:
     """Every route, in the order in which the documentation shows them."""
-    for part in (server, indexes, nodes, graph, memories, recall, tokens, admin):
+    for part in _PARTS:
         yield from part.routes
