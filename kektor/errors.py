@@ -16,6 +16,7 @@ __all__ = [
     "Invalid",
     "KektorError",
     "Locked",
+    "NewerFormat",
     "NotFound",
     "RateLimited",
     "TooLarge",
@@ -110,6 +111,10 @@ class Unavailable(KektorError):
 
 class Locked(Unavailable):
     """Another process owns the data directory; the message names it and `kektor.connect()`."""
+
+
+class NewerFormat(Unavailable):
+    """The data was written by a later version of Kektor; the message names the file. Nothing was changed."""
 
 
 class Corrupt(KektorError):

@@ -17,6 +17,9 @@ Metric = Literal["cosine", "l2", "dot"]
 class CorruptFile(Exception):
     """A file of the database is damaged, cut short, of another kind, or of a newer format."""
 
+class NewerFile(CorruptFile):
+    """A file of the database is sound and of a newer format than this program reads."""
+
 @final
 class Bitmap:
     """An immutable set of slots, parsed once and shared by every search under one View."""

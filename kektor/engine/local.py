@@ -6,6 +6,7 @@ see a write up to one sync early; receipts and events leave only after it.
 """
 
 import threading
+import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 from kektor_native import CorruptFile
 from numpy.typing import NDArray
@@ -22,26 +22,31 @@ from pyroaring import BitMap
 
 from kektor import clock
 from kektor.engine import effects as fx
+from kektor.engine.applied import Applied
 from kektor.engine.port import Damage, Direction, EngineHealth, EngineStats, Page, Scored, Subgraph, Vector
 from kektor.engine.port import Path as GraphPath
 from kektor.engine.records import Edge, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
+from kektor.engine.recovery import recover
 from kektor.engine.space import EdgeRow, IndexSpace
 from kektor.engine.staging import LocalTransaction
 from kektor.engine.tables import SmallTables
 from kektor.engine.view import View, edge_holds
-from kektor.engine.visible import Compiled, ViewCompiler
+from kektor.engine.visible import Compiled
 from kektor.errors import Corrupt, Internal, Invalid, NotFound, Unavailable
 from kektor.graph import walk
+from kektor.storage.disk import disk_errors
 from kektor.storage.store import Durability, Finding, Store
-from kektor.storage.structure import Structure
 
 if TYPE_CHECKING:
     from kektor.storage.keys import KeyRing
 
-__all__ = ["CHECKPOINT_BYTES", "LocalEngine"]
+__all__ = ["CHECKPOINT_BYTES", "RETRY_AFTER", "LocalEngine"]
 
 CHECKPOINT_BYTES = 64 << 20
 """Bytes of log after which a checkpoint is written in the background."""
+
+RETRY_AFTER = 1.0
+"""Seconds between attempts to write to a disk that refused."""
 
 
 class LocalEngine:
@@ -61,26 +66,39 @@ class LocalEngine:
         self._background: threading.Thread | None = None
         self._closed = False
         self._broken: str | None = None
+        """Why writes are refused. A failed disk is tried again by later writers, `_defective` memory is not."""
+        self._defective = False
+        self._retry_at = 0.0
         self._stale = False
         self.checkpoint_failure: str | None = None
-        self.lsn = 0
         self._reset()
         self._store = None if folder is None else Store(folder, durability)
         if self._store is not None:
             try:
-                self._load(self._store, until=None)
-                self.lsn = self._store.start_log(self.lsn)
+                with disk_errors(self._store.folder, "read", ""):
+                    self._load(self._store, until=None)
+                self._applied.lsn = self._store.start_log(self.lsn)
             except BaseException:
                 self._store.close()
                 raise
 
     def _reset(self) -> None:
-        self.tables = SmallTables()
-        self._spaces: dict[int, IndexSpace] = {}
-        self._compilers: dict[int, ViewCompiler] = {}
-        self.lsn = 0
+        self._applied = Applied()
         self._checkpoint_lsn = 0
         self._logged = 0
+
+    def _load(self, store: Store, *, until: int | None) -> None:
+        self._applied, self._checkpoint_lsn, self._logged = recover(store, until=until)
+
+    @property
+    def lsn(self) -> int:
+        """The last transaction in memory."""
+        return self._applied.lsn
+
+    @property
+    def tables(self) -> SmallTables:
+        """Of what is applied: for transactions."""
+        return self._applied.tables
 
     # Indexes
 
@@ -326,21 +344,24 @@ class LocalEngine:
     def transaction(self) -> Iterator[LocalTransaction]:
         with self._commit, _damage_named():
             self._ready()
-            if self._broken is not None:
-                raise Unavailable(self._broken)
+            self._take_up_the_log()
             yield LocalTransaction(self, max(clock.now(), self.tables.time + 1))
 
     def append(self, record: fx.TransactionRecord, payload: bytes) -> int:
         """Queue and apply one transaction; its commit lock is held."""
         lsn = self.lsn + 1
         if self._store is not None:
-            self._store.append(lsn, payload)
+            try:
+                self._store.append(lsn, payload)
+            except Unavailable as error:
+                self._fail(error)
+                raise
         try:
             with self._state:
-                self._apply(record, lsn)
+                self._applied.apply(record, lsn)
         except BaseException as error:
             # The frame is in the log; memory no longer equals it. Only a fresh load does.
-            self._stale = True
+            self._stale = self._defective = True
             raise Internal(f"applying transaction {lsn} failed: {error!r}") from error
         self._logged += len(payload)
         if self._store is not None and self._logged >= self._checkpoint_bytes:
@@ -354,9 +375,28 @@ class LocalEngine:
             self._store.wait(lsn)
         except Unavailable as error:
             with self._commit:
-                if self._broken is None:
-                    self._broken, self._stale = error.message, True
+                self._fail(error)
             raise
+
+    def _fail(self, error: Unavailable) -> None:
+        """A write or sync failed: until the disk takes writes again, memory is what is durable and no more."""
+        if self._broken is None:
+            self._broken, self._stale = error.message, True
+            self._retry_at = time.monotonic() + RETRY_AFTER
+
+    def _take_up_the_log(self) -> None:
+        """Refuse a write while the disk does; now and then see whether it takes them again."""
+        if self._broken is None or self._store is None:
+            return
+        if self._defective or time.monotonic() < self._retry_at:
+            raise Unavailable(self._broken)
+        self._retry_at = time.monotonic() + RETRY_AFTER
+        try:
+            self._applied.lsn = self._store.start_log(self.lsn)
+        except Unavailable as error:
+            self._broken = error.message
+            raise
+        self._broken = None
 
     def checkpoint(self) -> int:
         if self._store is None:
@@ -367,7 +407,7 @@ class LocalEngine:
                 if self.lsn == self._checkpoint_lsn:
                     return self.lsn
                 with self._state:
-                    frozen = self._store.freeze(self.lsn, self._structures())
+                    frozen = self._store.freeze(self.lsn, self._applied.structures())
                 self._logged = 0
             self._store.write_checkpoint(frozen, created_at=clock.now())
             self._checkpoint_lsn = frozen.lsn
@@ -394,7 +434,9 @@ class LocalEngine:
     def validate(self) -> list[str]:
         """Walk every invariant of every structure; each broken one in words."""
         with self._commit, self._reading():
-            return [f"{where}: {what}" for where, part in self._structures().items() for what in part.validate()]
+            return [
+                f"{where}: {what}" for where, part in self._applied.structures().items() for what in part.validate()
+            ]
 
     def damaged_files(self) -> list[tuple[str, str]]:
         """Files whose bytes are not what was written, and what is wrong with each; reads all of them."""
@@ -434,98 +476,9 @@ class LocalEngine:
 
     def space_by_number(self, number: int) -> IndexSpace | None:
         """For transactions: an index that is applied, not only staged."""
-        return self._spaces.get(number)
+        return self._applied.spaces.get(number)
 
     # Loading and applying
-
-    def _load(self, store: Store, *, until: int | None) -> None:
-        base = self._load_checkpoint(store)
-        for frame in store.frames_after(base):
-            if until is not None and frame.lsn > until:
-                break
-            if frame.lsn != self.lsn + 1:
-                self._report_gap(store, frame.lsn)
-            try:
-                record = fx.decode(frame.payload)
-            except msgspec.MsgspecError as error:
-                raise Corrupt(f"log frame {frame.lsn} is whole but cannot be read: {error}") from error
-            self._apply(record, frame.lsn)
-            self._logged += len(frame.payload)
-
-    def _load_checkpoint(self, store: Store) -> int:
-        for name, manifest in store.manifests():
-            try:
-                folder = store.checkpoints.path(name)
-                self.tables = SmallTables.open(folder / "database")
-                for settings in self.tables.settings.values():
-                    number = settings.number
-                    self._spaces[number] = IndexSpace.open(
-                        settings,
-                        folder / str(number),
-                        next_slot=self.tables.next_slots[number],
-                        next_edge=self.tables.next_edges[number],
-                    )
-                    self._compilers[number] = ViewCompiler(self._spaces[number])
-            except (CorruptFile, Corrupt, FileNotFoundError, msgspec.MsgspecError, KeyError) as error:
-                self._reset()
-                store.reject_checkpoint(name, f"{type(error).__name__}: {error}")
-                continue
-            self.lsn = self._checkpoint_lsn = manifest.lsn
-            store.checkpoints.base = name
-            return manifest.lsn
-        return 0
-
-    def _report_gap(self, store: Store, found: int) -> None:
-        """Transactions are numbered without holes: a missing one is lost data, and saying so is all that is left."""
-        missing = f"transactions {self.lsn + 1} to {found - 1} are in no checkpoint and no log segment"
-        if self.lsn == 0 and any(finding.where.startswith("checkpoints/") for finding in store.findings):
-            raise Corrupt(f"{store.folder}: no checkpoint can be read and {missing}: restore a backup")
-        store.findings.append(Finding("error", "log", missing, "what they wrote", "restore them from a backup"))
-
-    def _apply(self, record: fx.TransactionRecord, lsn: int) -> None:
-        puts: dict[int, list[fx.PutNode]] = {}
-        touched: set[int] = set()
-        for effect in record.effects:
-            index = getattr(effect, "index", None)
-            if isinstance(effect, fx.PutNode):
-                puts.setdefault(effect.index, []).append(effect)
-                touched.add(effect.index)
-                continue
-            # A run of new nodes is applied together, so that their vectors are added in one native call.
-            for number, run in puts.items():
-                self._spaces[number].put_nodes(run, lsn)
-            puts.clear()
-            if isinstance(index, int):
-                touched.add(index)
-            _APPLY[type(effect)](self, effect, lsn)
-        for number, run in puts.items():
-            self._spaces[number].put_nodes(run, lsn)
-        for number in touched & self._compilers.keys():
-            self._compilers[number].invalidate()
-        self.tables.time = record.time
-        self.lsn = lsn
-
-    def _put_index(self, effect: fx.PutIndex, lsn: int) -> None:
-        settings = effect.settings
-        self.tables.settings[settings.name] = settings
-        self.tables.next_index = max(self.tables.next_index, settings.number + 1)
-        if settings.number in self._spaces:
-            self._spaces[settings.number].settings = settings
-        else:
-            space = self._spaces[settings.number] = IndexSpace(settings)
-            self._compilers[settings.number] = ViewCompiler(space)
-
-    def _drop_index(self, effect: fx.DropIndex, lsn: int) -> None:
-        self.tables.drop_index(effect.number)
-        del self._spaces[effect.number], self._compilers[effect.number]
-
-    def _structures(self) -> dict[str, Structure]:
-        self.tables.next_slots = {number: space.next_slot for number, space in self._spaces.items()}
-        self.tables.next_edges = {number: space.next_edge for number, space in self._spaces.items()}
-        parts: dict[str, Structure] = {"database": self.tables}
-        for number, space in self._spaces.items():
-            parts |= {f"{number}/{name}": part for name, part in space.structures().items()}
-        return parts
 
     def _checkpoint_in_background(self) -> None:
         if self._background is not None and self._background.is_alive():
@@ -569,18 +522,18 @@ class LocalEngine:
         self._reset()
         self._load(self._store, until=self._store.log.durable_lsn)
         self._stale = False
-        if self._broken is None:
+        if self._defective:
             self._broken = "a transaction could not be applied; the database is read-only until it is opened again"
 
     def _space(self, index: str) -> IndexSpace:
         settings = self.tables.settings.get(index)
         if settings is None:
             raise NotFound(f"there is no index {index!r}", field="index")
-        return self._spaces[settings.number]
+        return self._applied.spaces[settings.number]
 
     def _seen(self, view: View) -> tuple[IndexSpace, Compiled]:
         space = self._space(view.index)
-        return space, self._compilers[space.settings.number].compile(view)
+        return space, self._applied.compilers[space.settings.number].compile(view)
 
     def _scored(self, space: IndexSpace, slots: NDArray[np.uint32], scores: NDArray[np.float32]) -> list[Scored]:
         """Keys and scores; equal scores in the order of content and then id, never of slot."""
@@ -635,20 +588,3 @@ def _read_cursor(cursor: str | None) -> int | None:
 
 def _write_cursor(slot: int) -> str:
     return f"s{slot}"
-
-
-_APPLY: dict[type, Callable[[LocalEngine, Any, int], None]] = {
-    fx.PutIndex: LocalEngine._put_index,
-    fx.DropIndex: LocalEngine._drop_index,
-    fx.SetState: lambda e, x, lsn: e._spaces[x.index].set_state(x),
-    fx.AmendNode: lambda e, x, lsn: e._spaces[x.index].amend(x, lsn),
-    fx.DropNode: lambda e, x, lsn: e._spaces[x.index].drop_node(x, lsn),
-    fx.AddVector: lambda e, x, lsn: e._spaces[x.index].add_vector(x, lsn),
-    fx.PutEdge: lambda e, x, lsn: e._spaces[x.index].put_edge(x),
-    fx.EndEdge: lambda e, x, lsn: e._spaces[x.index].end_edge(x),
-    fx.PutKv: lambda e, x, lsn: e.tables.put_kv(x),
-    fx.DropKv: lambda e, x, lsn: e.tables.drop_kv(x),
-    fx.PutTombstone: lambda e, x, lsn: e.tables.put_tombstone(x),
-    fx.LiftTombstone: lambda e, x, lsn: e.tables.lift_tombstone(x),
-    fx.KeepOutcome: lambda e, x, lsn: e.tables.keep_outcome(x),
-}

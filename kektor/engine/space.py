@@ -5,10 +5,11 @@ This is where nodes become slots. Nothing above `LocalEngine` sees a slot.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from kektor_native import TextIndex, VectorIndex
+from kektor_native import CorruptFile, NewerFile, TextIndex, VectorIndex
 from msgspec import structs
 
 from kektor.engine.columns import Columns
@@ -16,13 +17,22 @@ from kektor.engine.effects import AddVector, AmendNode, DropNode, EndEdge, PutEd
 from kektor.engine.indexed import TEXT_FIELDS, about
 from kektor.engine.names import Names
 from kektor.engine.records import Edge, IndexSettings, Node, Scope
+from kektor.errors import Corrupt
 from kektor.graph import Adjacency
 from kektor.storage.heap import RecordHeap
 from kektor.storage.structure import Structure
 
-__all__ = ["EdgeRow", "IndexSpace"]
+__all__ = ["EdgeRow", "IndexSpace", "Loss"]
 
 _AMENDABLE = tuple(field for field in AmendNode.__struct_fields__ if field not in {"index", "slot"})
+
+
+class Loss(NamedTuple):
+    """What a damaged file cost: where, what is wrong, what is lost by it."""
+
+    where: str
+    what: str
+    lost: str
 
 
 class EdgeRow(msgspec.Struct, frozen=True, array_like=True):
@@ -61,23 +71,66 @@ class IndexSpace:
         self._start()
 
     @classmethod
-    def open(cls, settings: IndexSettings, folder: Path, *, next_slot: int, next_edge: int) -> "IndexSpace":
-        """Map what a checkpoint holds; columns, ids and adjacency are rebuilt from the records."""
-        space = cls.__new__(cls)
-        space.settings = settings
-        space.nodes = RecordHeap.open(folder / "nodes", "nodes")
-        space.edges = RecordHeap.open(folder / "edges", "edges")
-        space.vectors = VectorIndex.open(str(folder / "vectors"))
-        space.texts = TextIndex.open(str(folder / "texts"))
-        space._start()
+    def open(
+        cls, settings: IndexSettings, folder: Path, *, next_slot: int, next_edge: int, tolerant: bool = False
+    ) -> "IndexSpace":
+        """Map what a checkpoint holds; columns, ids and adjacency are rebuilt from the records.
+
+        Without `tolerant` any damage is an error. With it, what can be read is kept, what is derived is built anew,
+        and `losses` names the rest.
+        """
+        space = cls(settings)
+        space.nodes = RecordHeap.open(folder / "nodes", "nodes", tolerant=tolerant)
+        space.edges = RecordHeap.open(folder / "edges", "edges", tolerant=tolerant)
         for slot in space.nodes.numbers():
-            space._register(slot, space.node(slot))
+            try:
+                space._register(slot, space.node(slot))
+            except (Corrupt, msgspec.MsgspecError) as error:
+                space._lose("node", space.nodes, space.lost_nodes, slot, error, tolerant=tolerant)
         for number in space.edges.numbers():
-            row = space.edge(number)
-            space.adjacency.add(number, src=row.src, dst=row.dst)
+            try:
+                row = space.edge(number)
+                space.adjacency.add(number, src=row.src, dst=row.dst)
+            except (Corrupt, msgspec.MsgspecError) as error:
+                space._lose("edge", space.edges, space.lost_edges, number, error, tolerant=tolerant)
+        for heap in (space.nodes, space.edges):
+            space.losses += [
+                Loss(str(path), what, "nothing but the records named beside it") for path, what in heap.broken.items()
+            ]
+        space._open_derived(folder, tolerant=tolerant)
         space.next_slot = next_slot
         space.next_edge = next_edge
         return space
+
+    def _lose(
+        self, kind: str, heap: RecordHeap, lost: set[int], number: int, error: Exception, *, tolerant: bool
+    ) -> None:
+        if not tolerant:
+            raise error
+        lost.add(number)
+        name = _first_text(heap.raw(number))
+        called = f", whose first field reads {name!r}" if name else ""
+        self.losses.append(Loss(f"index {self.settings.name}", str(error), f"{kind} {number}{called}"))
+
+    def _open_derived(self, folder: Path, *, tolerant: bool) -> None:
+        try:
+            self.vectors = VectorIndex.open(str(folder / "vectors"))
+        except NewerFile:
+            raise
+        except (CorruptFile, FileNotFoundError) as error:
+            if not tolerant:
+                raise
+            self.losses.append(Loss(str(folder / "vectors"), str(error), f"the vectors of index {self.settings.name}"))
+        try:
+            self.texts = TextIndex.open(str(folder / "texts"))
+        except NewerFile:
+            raise
+        except (CorruptFile, FileNotFoundError) as error:
+            if not tolerant:
+                raise
+            for slot in self.columns.alive:
+                self._index_text(slot, self.node(slot), lsn=0)
+            self.losses.append(Loss(str(folder / "texts"), str(error), "nothing: it was built anew from the records"))
 
     def _start(self) -> None:
         self.columns = Columns()
@@ -85,6 +138,10 @@ class IndexSpace:
         self.next_slot = 0
         self.next_edge = 0
         self.names = Names()
+        self.losses: list[Loss] = []
+        self.lost_nodes: set[int] = set()
+        """Slots whose record is damaged: nobody sees them, and what is said of them later changes nothing."""
+        self.lost_edges: set[int] = set()
 
     def structures(self) -> dict[str, Structure]:
         """What a checkpoint saves of this index, by folder."""
@@ -141,6 +198,8 @@ class IndexSpace:
         self._add_vectors([(effect.slot, effect.vector)], lsn)
 
     def set_state(self, effect: SetState) -> None:
+        if effect.slot in self.lost_nodes:
+            return
         old = self.node(effect.slot)
         closed = structs.replace(old.state, recorded_to=effect.state.recorded_from)
         new = structs.replace(
@@ -151,6 +210,8 @@ class IndexSpace:
         self._replace(effect.slot, old, new)
 
     def amend(self, effect: AmendNode, lsn: int) -> None:
+        if effect.slot in self.lost_nodes:
+            return
         old = self.node(effect.slot)
         changes = {field: value for field in _AMENDABLE if (value := getattr(effect, field)) is not None}
         new = structs.replace(old, **changes)
@@ -161,13 +222,16 @@ class IndexSpace:
 
     def drop_node(self, effect: DropNode, lsn: int) -> None:
         slot = effect.slot
-        node = self.node(slot)
+        if slot in self.lost_nodes:
+            self.lost_nodes.discard(slot)
+        else:
+            node = self.node(slot)
+            self.columns.remove(slot, node)
+            self.names.remove(slot, node)
         for number, row in list(self.edges_at(slot, "both")):
             self.adjacency.remove(number, src=row.src, dst=row.dst)
             self.edges.drop(number)
         self.nodes.drop(slot)
-        self.columns.remove(slot, node)
-        self.names.remove(slot, node)
         self.vectors.remove(np.array([slot], np.uint32), lsn=lsn, erase=True)
         self.texts.remove(slot, lsn=lsn)
 
@@ -177,6 +241,8 @@ class IndexSpace:
         self.next_edge = max(self.next_edge, effect.number + 1)
 
     def end_edge(self, effect: EndEdge) -> None:
+        if effect.number in self.lost_edges:
+            return
         row = self.edge(effect.number)
         ended = structs.replace(row.edge, deleted_at=effect.deleted_at)
         self.edges.put(effect.number, _encode(structs.replace(row, edge=ended)))
@@ -198,3 +264,13 @@ class IndexSpace:
             slots = np.array([slot for slot, _ in rows], np.uint32)
             flat = np.frombuffer(b"".join(vector for _, vector in rows), "<f4").astype(np.float32, copy=False)
             self.vectors.add(slots, flat.reshape(len(rows), self.settings.dim), lsn=lsn)
+
+
+def _first_text(record: bytes) -> str:
+    """What a damaged record, an array that begins with a text, still says of itself; it may be damaged too."""
+    at = 3 if record[:1] == b"\xdc" else 1
+    head = record[at : at + 2]
+    if len(head) < 2:
+        return ""
+    start, length = (at + 2, head[1]) if head[0] == 0xD9 else (at + 1, head[0] & 31)
+    return record[start : start + length].decode("utf-8", "replace") if head[0] == 0xD9 or head[0] >> 5 == 5 else ""

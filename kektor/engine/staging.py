@@ -176,8 +176,9 @@ class LocalTransaction:
         found: list[tuple[int, Edge, NodeKey, NodeKey]] = []
         if space is not None and slot is not None and slot < space.next_slot:
             for edge_number, row in space.edges_at(slot, direction):
-                src, dst = _keys(space, (row.src, row.dst))
-                found.append((edge_number, row.edge, src, dst))
+                src_key, dst_key = space.names.key(row.src), space.names.key(row.dst)
+                if src_key is not None and dst_key is not None:
+                    found.append((edge_number, row.edge, src_key, dst_key))
         for where, effect, src_key, dst_key in self._edges:
             if where == number and ((direction != "in" and src_key == key) or (direction != "out" and dst_key == key)):
                 found.append((effect.number, effect.edge, src_key, dst_key))
@@ -304,8 +305,8 @@ class LocalTransaction:
     def _stage(self, number: int, key: NodeKey, node: Node) -> None:
         self._nodes[number, key] = node
         self._by_id.setdefault((number, key.id), []).append(key)
-        if node.digest:
-            self._by_digest.setdefault((number, key.scope, node.digest), []).append(key)
+        for digest in {node.digest, node.topic} - {b""}:
+            self._by_digest.setdefault((number, key.scope, digest), []).append(key)
 
 
 def _keys(space: IndexSpace | None, slots: Iterable[int]) -> Iterator[NodeKey]:

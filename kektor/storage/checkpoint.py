@@ -11,11 +11,11 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from kektor.errors import Corrupt
+from kektor.errors import Corrupt, NewerFormat
 from kektor.storage.disk import make_folder, replace_file, sync_folder
 from kektor.storage.structure import FrozenChunk, Structure
 
@@ -43,11 +43,6 @@ class Manifest(msgspec.Struct, frozen=True):
     files: dict[str, FileEntry]
     digest: str
     """SHA-256 of the manifest itself, with nothing in this place."""
-
-    @property
-    def expected_digest(self) -> str:
-        plain = msgspec.structs.replace(self, digest="")
-        return hashlib.sha256(msgspec.json.encode(plain, order="deterministic")).hexdigest()
 
 
 class Frozen(NamedTuple):
@@ -86,25 +81,31 @@ class Checkpoints:
 
     def read(self, name: str) -> Manifest:
         """Load a manifest and check that every file it names is there with its exact length."""
-        folder = self._folder / name
-        try:
-            manifest = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Manifest)
-        except msgspec.MsgspecError as error:
-            raise Corrupt(f"{folder}/manifest.json: {error}") from error
-        if manifest.format > FORMAT:
-            raise Corrupt(
-                f"{folder} has data format {manifest.format}, newer than this program's {FORMAT}: upgrade kektor"
-            )
-        if manifest.digest != manifest.expected_digest:
-            raise Corrupt(f"{folder}/manifest.json is damaged: it does not have its own digest")
-        for file, entry in manifest.files.items():
-            try:
-                length = (folder / file).stat().st_size
-            except FileNotFoundError:
-                raise Corrupt(f"{folder / file} is missing") from None
-            if length != entry.length:
-                raise Corrupt(f"{folder / file} is {length} bytes long, its manifest says {entry.length}")
+        manifest = self.manifest(name)
+        for file, what in _misfits(self._folder / name, manifest):
+            raise Corrupt(f"{self._folder / name / file} {what}")
         return manifest
+
+    def manifest(self, name: str) -> Manifest:
+        """Load a manifest, whatever became of the files it names; Corrupt, or NewerFormat when it is sound."""
+        path = self._folder / name / "manifest.json"
+        try:
+            content = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+            if content.get("digest") != _digest(content):
+                raise Corrupt(f"{path} is damaged: it does not have its own digest")
+            if isinstance(found := content.get("format"), int) and found > FORMAT:
+                raise NewerFormat(
+                    f"{path} has data format {found}, newer than this program's {FORMAT}: upgrade kektor. "
+                    "Nothing was changed.",
+                    details={"path": str(path), "format": found},
+                )
+            return msgspec.convert(content, Manifest)
+        except msgspec.MsgspecError as error:
+            raise Corrupt(f"{path}: {error}") from error
+
+    def misfits(self, name: str) -> list[tuple[str, str]]:
+        """Files that are missing or of another length than the manifest says."""
+        return list(_misfits(self._folder / name, self.manifest(name)))
 
     def damaged_files(self) -> list[tuple[str, str]]:
         """What is not as it was written, and how: every byte is read, of every checkpoint."""
@@ -124,12 +125,10 @@ class Checkpoints:
     def _damage(self, name: str) -> Iterator[tuple[str, str]]:
         folder = self._folder / name
         try:
-            manifest = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Manifest)
-        except msgspec.MsgspecError as error:
+            manifest = self.manifest(name)
+        except (Corrupt, OSError) as error:
             yield "manifest.json", str(error)
             return
-        if manifest.digest != manifest.expected_digest:
-            yield "manifest.json", "it does not have its own digest"
         for file, entry in manifest.files.items():
             try:
                 with (folder / file).open("rb") as stream:
@@ -153,6 +152,14 @@ class Checkpoints:
         old = self._base_manifest()
         if folder.exists():  # an attempt at the same LSN that did not finish, or one that could not be opened
             shutil.rmtree(folder)
+        try:
+            return self._write(frozen, folder, old, created_at)
+        except BaseException:
+            # On a full disk what was written so far is in the way of everything else.
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def _write(self, frozen: Frozen, folder: Path, old: Manifest | None, created_at: int) -> Manifest:
         folder.mkdir(mode=0o700)
         files: dict[str, FileEntry] = {}
         for where, chunks in sorted(frozen.chunks.items()):
@@ -169,12 +176,13 @@ class Checkpoints:
             sync_folder(target)
             sync_folder(target.parent)
         manifest = Manifest(FORMAT, frozen.lsn, created_at, sorted(frozen.chunks), files, "")
-        manifest = msgspec.structs.replace(manifest, digest=manifest.expected_digest)
+        manifest = msgspec.structs.replace(manifest, digest=_digest(msgspec.to_builtins(manifest)))
+        sync_folder(folder)
         replace_file(folder / "manifest.json", msgspec.json.format(msgspec.json.encode(manifest)))
         sync_folder(self._folder)
-        replace_file(self._current, name.encode() + b"\n")
-        self.base = name
-        self.rejected.discard(name)
+        replace_file(self._current, folder.name.encode() + b"\n")
+        self.base = folder.name
+        self.rejected.discard(folder.name)
         return manifest
 
     def _base_manifest(self) -> Manifest | None:
@@ -192,3 +200,22 @@ class Checkpoints:
                 shutil.rmtree(path)
         sync_folder(self._folder)
         return int(kept[-1]) if len(kept) == KEPT else 0
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    """Of a manifest as it was read, so that one with fields this program does not know is told from a damaged one."""
+    parts = ({**content, "digest": ""}).items()
+    encode = msgspec.json.Encoder(order="deterministic").encode
+    body = b",".join(encode(key) + b":" + encode(value) for key, value in parts)
+    return hashlib.sha256(b"{" + body + b"}").hexdigest()
+
+
+def _misfits(folder: Path, manifest: Manifest) -> Iterator[tuple[str, str]]:
+    for file, entry in manifest.files.items():
+        try:
+            length = (folder / file).stat().st_size
+        except FileNotFoundError:
+            yield file, "is missing"
+            continue
+        if length != entry.length:
+            yield file, f"is {length} bytes long, its manifest says {entry.length}"

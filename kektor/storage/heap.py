@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from kektor_native import CHUNK_HEADER_BYTES, CorruptFile, check_chunk, crc32c, write_chunk
+from kektor_native import CHUNK_HEADER_BYTES, CorruptFile, NewerFile, check_chunk, crc32c, write_chunk
 from numpy.typing import NDArray
 
 from kektor.errors import Corrupt
@@ -22,6 +22,7 @@ __all__ = ["ROWS", "RecordHeap"]
 
 ROWS = 4096
 _TABLE_BYTES = ROWS * (8 + 4)
+_OF_NOTHING = crc32c(b"")
 _NAME = re.compile(r"rows-(\d{8})\.heap")
 
 
@@ -50,16 +51,31 @@ class RecordHeap:
         self._frozen: list[_Frozen] = []
         self._written: dict[int, Path] = {}
         self._lock = threading.Lock()
+        self.broken: dict[Path, str] = {}
+        """Files that were opened although their header or their table of rows is damaged."""
 
     @classmethod
-    def open(cls, folder: Path, kind: str) -> "RecordHeap":
-        """Map the chunk files that `write` left in a folder; CorruptFile names one that cannot be trusted."""
+    def open(cls, folder: Path, kind: str, *, tolerant: bool = False) -> "RecordHeap":
+        """Map the chunk files that `write` left in a folder; CorruptFile names one that cannot be trusted.
+
+        A `tolerant` heap takes what each file still has: rows are judged one by one, by their own checksums, and
+        `broken` says what is wrong with a file beside its rows.
+        """
         heap = cls(kind)
         for path in sorted(folder.iterdir()):
             match = _NAME.fullmatch(path.name)
             if match is None:
                 raise CorruptFile(f"{path}: not a file of this structure")
-            heap._files[int(match[1])] = _HeapFile(path, kind)
+            try:
+                heap._files[int(match[1])] = _HeapFile(path, kind)
+            except NewerFile:
+                raise
+            except CorruptFile as error:
+                if not tolerant:
+                    raise
+                heap.broken[path] = str(error)
+                if path.stat().st_size >= CHUNK_HEADER_BYTES + _TABLE_BYTES:
+                    heap._files[int(match[1])] = _HeapFile(path, kind, tolerant=True)
         return heap
 
     def get(self, number: int) -> bytes | None:
@@ -77,6 +93,12 @@ class RecordHeap:
     def drop(self, number: int) -> None:
         """Forget a record; its bytes leave the files at the next checkpoint."""
         self._set(number, b"")
+
+    def raw(self, number: int) -> bytes:
+        """The bytes of a record as they are, be they damaged."""
+        chunk, row = divmod(number, ROWS)
+        file = self._files.get(chunk)
+        return b"" if file is None else file.raw(row)[0]
 
     def numbers(self) -> Iterator[int]:
         """Every number with a record, ascending."""
@@ -156,16 +178,20 @@ class RecordHeap:
 class _HeapFile:
     """One chunk file, its tables in memory, its rows on disk."""
 
-    def __init__(self, path: Path, kind: str) -> None:
-        _, length = check_chunk(str(path), kind)
-        if length < _TABLE_BYTES:
-            raise CorruptFile(f"{path}: {length} bytes are too few for the tables of {ROWS} rows")
+    def __init__(self, path: Path, kind: str, *, tolerant: bool = False) -> None:
+        length = path.stat().st_size - CHUNK_HEADER_BYTES
+        if not tolerant:
+            check_chunk(str(path), kind)
+            if length < _TABLE_BYTES:
+                raise CorruptFile(f"{path}: {length} bytes are too few for the tables of {ROWS} rows")
         self._path = path
+        self._rows_bytes = length - _TABLE_BYTES
         self._descriptor = os.open(path, os.O_RDONLY)
         tables = os.pread(self._descriptor, _TABLE_BYTES, CHUNK_HEADER_BYTES)
         self._ends: NDArray[np.uint64] = np.frombuffer(tables, "<u8", ROWS)
         self._checksums: NDArray[np.uint32] = np.frombuffer(tables, "<u4", ROWS, ROWS * 8)
-        if (np.diff(self._ends.astype(np.int64)) < 0).any() or int(self._ends[-1]) + _TABLE_BYTES != length:
+        adds_up = not (np.diff(self._ends.astype(np.int64)) < 0).any() and int(self._ends[-1]) == self._rows_bytes
+        if not tolerant and not adds_up:
             raise CorruptFile(f"{path}: its table of rows does not add up to its length")
 
     def __del__(self) -> None:
@@ -173,23 +199,32 @@ class _HeapFile:
             os.close(self._descriptor)
 
     def holds(self, row: int) -> bool:
+        """Whether the row has a record, be it damaged."""
         start, end = self._bounds(row)
-        return end > start
+        return end != start or int(self._checksums[row]) != _OF_NOTHING
 
     def read(self, row: int) -> bytes:
-        record, checksum = self.raw(row)
+        try:
+            record, checksum = self.raw(row)
+        except OSError as error:
+            raise self._damaged(row, f"it cannot be read: {os.strerror(error.errno or 0)}") from error
         if crc32c(record) != checksum:
-            raise Corrupt(
-                f"{self._path}: row {row} is damaged (its checksum does not match); only this record is lost",
-                details={"path": str(self._path), "row": row},
-            )
+            raise self._damaged(row, "its checksum does not match")
         return record
 
     def raw(self, row: int) -> tuple[bytes, int]:
         """The bytes as they are on disk, and the checksum they should have."""
         start, end = self._bounds(row)
+        if not start <= end <= self._rows_bytes:
+            return b"", int(self._checksums[row])
         record = os.pread(self._descriptor, end - start, CHUNK_HEADER_BYTES + _TABLE_BYTES + start)
         return record, int(self._checksums[row])
 
     def _bounds(self, row: int) -> tuple[int, int]:
         return (int(self._ends[row - 1]) if row else 0), int(self._ends[row])
+
+    def _damaged(self, row: int, why: str) -> Corrupt:
+        return Corrupt(
+            f"{self._path}: row {row} is damaged ({why}); only this record is lost",
+            details={"path": str(self._path), "row": row},
+        )

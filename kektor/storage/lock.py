@@ -31,13 +31,16 @@ class DirectoryLock:
             self._descriptor = None
             raise _locked(folder, holder) from None
         note = {"pid": os.getpid(), "host": socket.gethostname(), "since": times.format(clock.now())}
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, json.dumps(note).encode() + b"\n", 0)
+        # The note is a courtesy: a full disk must not keep anybody from what the directory holds.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, json.dumps(note).encode() + b"\n", 0)
 
     def release(self) -> None:
         """Give the directory up; safe to call twice."""
         if self._descriptor is not None:
-            os.ftruncate(self._descriptor, 0)
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None
 

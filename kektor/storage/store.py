@@ -1,22 +1,27 @@
 """A data directory: who owns it, what was logged, what was checkpointed."""
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from kektor_native import Damage, Frame, Log, crc32c, scan_log
+from kektor_native import Damage, Frame, Log, NewerFile, crc32c, scan_log
 
 from kektor import clock
-from kektor.errors import Corrupt, Invalid, Unavailable
+from kektor.errors import Corrupt, Invalid, NewerFormat, Unavailable
 from kektor.storage.checkpoint import Checkpoints, Frozen, Manifest
-from kektor.storage.disk import make_folder, replace_file
+from kektor.storage.disk import disk_errors, make_folder, replace_file
 from kektor.storage.lock import DirectoryLock
 from kektor.storage.structure import FrozenChunk, Structure
 
-__all__ = ["Durability", "Finding", "Store"]
+__all__ = ["Durability", "Finding", "Store", "newer_refused"]
 
 _SECRET_BYTES = 32
+_LARGEST_QUARANTINED = 64 << 20
+_READ_ONLY = (
+    "The database is read-only and holds what was acknowledged; writes are taken again as soon as the disk takes them. "
+)
 
 
 class Durability(NamedTuple):
@@ -59,16 +64,17 @@ class Store:
         self.folder = folder
         self.durability = durability
         self.findings: list[Finding] = []
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        make_folder(folder)
-        self._lock = DirectoryLock(folder)
-        try:
-            make_folder(folder / "log")
-            make_folder(folder / "keys")
-            self.checkpoints = Checkpoints(folder)
-        except BaseException:
-            self._lock.release()
-            raise
+        with disk_errors(folder, "opened", ""):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
+            self._lock = DirectoryLock(folder)
+            try:
+                make_folder(folder / "log")
+                make_folder(folder / "keys")
+                self.checkpoints = Checkpoints(folder)
+            except BaseException:
+                self._lock.release()
+                raise
         self._log: Log | None = None
         self._logged_to = 0
 
@@ -112,39 +118,50 @@ class Store:
                         yield where, f"transactions {expected} to {item.lsn - 1} are missing before it"
                     expected = item.lsn + 1
 
-    def manifests(self) -> Iterator[tuple[str, Manifest]]:
-        """Checkpoints that look whole, newest first; damaged ones become findings."""
-        for name in self.checkpoints.names():
-            try:
-                yield name, self.checkpoints.read(name)
-            except Corrupt as error:
-                self.reject_checkpoint(name, str(error))
-
-    def reject_checkpoint(self, name: str, why: str) -> None:
-        """Note a checkpoint that cannot be used; the older one and the log still hold everything."""
+    def reject_checkpoint(self, name: str, why: str, lost: str) -> None:
+        """Note a checkpoint that is not used."""
         self.checkpoints.rejected.add(name)
-        self.findings.append(
-            Finding("error", f"checkpoints/{name}", why, "nothing: the older checkpoint was used", "repair")
-        )
+        self.report(Finding("error", f"checkpoints/{name}", why, lost, "write a new one: kektor checkpoint"))
+
+    def report(self, finding: Finding) -> None:
+        """Note damage, once."""
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+    def quarantine(self, where: str, content: bytes) -> None:
+        """Keep damaged bytes aside under a name that says where they were."""
+        folder = self.folder / "quarantine"
+        make_folder(folder)
+        path = folder / where.replace("/", "-")
+        if not path.exists():
+            replace_file(path, content)
 
     def frames_after(self, lsn: int) -> Iterator[Frame]:
-        """Replay: every good frame above an LSN, in order. Damage and a torn tail become findings."""
-        scan = scan_log(str(self.folder / "log"), lsn)
+        """Replay: every good frame above an LSN, in order. Damaged bytes become findings and are set aside."""
+        with newer_refused():
+            scan = scan_log(str(self.folder / "log"), lsn)
         for segment, items in scan:
             for item in items:
                 if isinstance(item, Damage):
-                    self.findings.append(
-                        Finding(
-                            "error",
-                            f"{segment} (after LSN {item.after_lsn})",
-                            f"{item.length} bytes at offset {item.offset} are no good frame",
-                            "the transactions in those bytes",
-                            "restore them from a backup",
-                        )
-                    )
+                    self._report_damage(Path(segment), item)
                 else:
                     yield item
         self._logged_to = scan.last_lsn
+
+    def _report_damage(self, segment: Path, damage: Damage) -> None:
+        self.report(
+            Finding(
+                "error",
+                f"{segment} (after LSN {damage.after_lsn})",
+                f"{damage.length} bytes at offset {damage.offset} are no good frame",
+                "the transactions in those bytes",
+                "restore them from a backup; the bytes are kept in quarantine/",
+            )
+        )
+        # A full or failing disk must not keep what is whole from being opened.
+        with contextlib.suppress(OSError), segment.open("rb") as stream:
+            stream.seek(damage.offset)
+            self.quarantine(f"{segment.name}-{damage.offset}", stream.read(min(damage.length, _LARGEST_QUARANTINED)))
 
     def start_log(self, lsn: int) -> int:
         """Begin a new segment behind everything the log has reached; what came before is only read from now on.
@@ -152,12 +169,15 @@ class Store:
         Returns the last LSN in use: `lsn`, or a greater one whose frame was lost to damage and must not be reused.
         """
         lsn = max(lsn, self._logged_to)
-        self._log = Log(
-            str(self.folder / "log"),
-            next_lsn=lsn + 1,
-            sync=self.durability.sync,
-            interval_ms=self.durability.interval_ms,
-        )
+        if self._log is not None:
+            self._log.close()
+        with disk_errors(self.folder, "written", "A new segment of the log reserves 64 MiB. "):
+            self._log = Log(
+                str(self.folder / "log"),
+                next_lsn=lsn + 1,
+                sync=self.durability.sync,
+                interval_ms=self.durability.interval_ms,
+            )
         return lsn
 
     @property
@@ -168,17 +188,13 @@ class Store:
 
     def append(self, lsn: int, payload: bytes) -> None:
         """Queue one transaction's frame, in LSN order."""
-        try:
+        with disk_errors(self.folder, "written", _READ_ONLY):
             self.log.append(lsn, payload)
-        except OSError as error:
-            raise _failed(self.folder, error) from error
 
     def wait(self, lsn: int) -> None:
         """Return when the frame is durable."""
-        try:
+        with disk_errors(self.folder, "written", _READ_ONLY):
             self.log.wait(lsn)
-        except OSError as error:
-            raise _failed(self.folder, error) from error
 
     def freeze(self, lsn: int, structures: Mapping[str, Structure]) -> Frozen:
         """The short part of a checkpoint, under the commit lock."""
@@ -196,17 +212,17 @@ class Store:
         """The long part, in the background: write, publish, drop what is no longer needed."""
         written = False
         try:
-            self.log.wait(frozen.lsn)  # a checkpoint must never be ahead of the log
-            manifest = self.checkpoints.write(frozen, created_at=created_at)
+            self.wait(frozen.lsn)  # a checkpoint must never be ahead of the log
+            with disk_errors(self.folder, "checkpointed", "The log holds everything; the next attempt follows. "):
+                manifest = self.checkpoints.write(frozen, created_at=created_at)
             written = True
-        except OSError as error:
-            raise _failed(self.folder, error) from error
         finally:
             for part in frozen.structures.values():
                 part.release(written)
-        behind = self.checkpoints.prune()
-        self.log.roll()
-        self.log.trim(behind)
+        with disk_errors(self.folder, "written", _READ_ONLY):
+            behind = self.checkpoints.prune()
+            self.log.roll()
+            self.log.trim(behind)
         return manifest
 
     def close(self) -> None:
@@ -222,10 +238,9 @@ def _checksum(secret: bytes) -> bytes:
     return crc32c(secret).to_bytes(4, "little")
 
 
-def _failed(folder: Path, error: OSError) -> Unavailable:
-    cause = os.strerror(error.errno) if error.errno else str(error)
-    return Unavailable(
-        f"{folder} cannot be written: {cause}. The database is read-only and holds what was acknowledged; "
-        "free space or replace the disk, then open it again.",
-        details={"path": str(folder), "errno": error.errno},
-    )
+@contextlib.contextmanager
+def newer_refused() -> Iterator[None]:
+    try:
+        yield
+    except NewerFile as error:
+        raise NewerFormat(f"{error}. Nothing was changed.") from error

@@ -19,7 +19,7 @@
 //! 60  crc32c     4  of bytes 0..60
 //! ```
 
-use crate::errors::corrupt;
+use crate::errors::{corrupt, newer};
 use memmap2::{MmapOptions, MmapRaw};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -82,25 +82,46 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
+/// Why a header is not to be used.
+#[derive(Debug, PartialEq, Eq)]
+pub enum BadHeader {
+    Damaged(String),
+    /// Sound, and from a later version of this program.
+    Newer(u16),
+}
+
+impl BadHeader {
+    fn named(&self, path: &Path) -> PyErr {
+        match self {
+            Self::Damaged(what) => corrupt(format!("{}: {what}", path.display())),
+            Self::Newer(format) => newer(format!(
+                "{}: format {format} is newer than this program's {FORMAT}: upgrade kektor",
+                path.display()
+            )),
+        }
+    }
+}
+
 /// Check a header against the kind and the size of the file it stands in.
-pub fn decode_header(bytes: &[u8], kind: &str, file_bytes: u64) -> Result<Header, String> {
+pub fn decode_header(bytes: &[u8], kind: &str, file_bytes: u64) -> Result<Header, BadHeader> {
+    let damaged = |what: String| Err(BadHeader::Damaged(what));
     if bytes.len() < HEADER_BYTES {
-        return Err(format!("{} bytes are too few for a header of {HEADER_BYTES}", bytes.len()));
+        return damaged(format!("{} bytes are too few for a header of {HEADER_BYTES}", bytes.len()));
     }
     let bytes = &bytes[..HEADER_BYTES];
     if &bytes[..8] != MAGIC {
-        return Err("not a chunk file (wrong magic)".into());
+        return damaged("not a chunk file (wrong magic)".into());
     }
     if crc32c::crc32c(&bytes[..60]) != u32::from_le_bytes(bytes[60..64].try_into().expect("four bytes")) {
-        return Err("the header's checksum does not match".into());
+        return damaged("the header's checksum does not match".into());
     }
     let format = u16::from_le_bytes([bytes[8], bytes[9]]);
     if format > FORMAT {
-        return Err(format!("format {format} is newer than this program's {FORMAT}: upgrade kektor"));
+        return Err(BadHeader::Newer(format));
     }
     let found = bytes[10..24].split(|b| *b == 0).next().unwrap_or_default();
     if found != kind.as_bytes() {
-        return Err(format!("holds {:?}, expected {kind:?}", String::from_utf8_lossy(found)));
+        return damaged(format!("holds {:?}, expected {kind:?}", String::from_utf8_lossy(found)));
     }
     let header = Header {
         lsn: u64_at(bytes, 24),
@@ -108,7 +129,10 @@ pub fn decode_header(bytes: &[u8], kind: &str, file_bytes: u64) -> Result<Header
         aux: [u64_at(bytes, 40), u64_at(bytes, 48)],
     };
     if header.length.checked_add(HEADER_BYTES as u64) != Some(file_bytes) {
-        return Err(format!("{file_bytes} bytes long, the header says {} + {HEADER_BYTES}", header.length));
+        return damaged(format!(
+            "{file_bytes} bytes long, the header says {} + {HEADER_BYTES}",
+            header.length
+        ));
     }
     Ok(header)
 }
@@ -172,16 +196,16 @@ pub struct Mapped {
 impl Mapped {
     /// Map a whole chunk file after checking its header against its length.
     pub fn open(path: &Path, kind: &str) -> PyResult<Self> {
-        let named = |e: String| corrupt(format!("{}: {e}", path.display()));
         let file = File::open(path)?;
         let file_bytes = file.metadata()?.len();
         if file_bytes < HEADER_BYTES as u64 {
-            return Err(named(format!("{file_bytes} bytes are too few for a header of {HEADER_BYTES}")));
+            let what = format!("{file_bytes} bytes are too few for a header of {HEADER_BYTES}");
+            return Err(BadHeader::Damaged(what).named(path));
         }
         // SAFETY: checkpoint files are written once, under a name that is never reused, and nobody truncates
         // one while it is mapped; the mapping is private, so no store through it reaches the file.
         let map = unsafe { MmapOptions::new().map_copy(&file)? };
-        let header = decode_header(&map[..HEADER_BYTES], kind, file_bytes).map_err(named)?;
+        let header = decode_header(&map[..HEADER_BYTES], kind, file_bytes).map_err(|bad| bad.named(path))?;
         Ok(Self { header, map: MmapRaw::from(map) })
     }
 
@@ -217,8 +241,7 @@ fn check_chunk(path: PathBuf, kind: &str) -> PyResult<(u64, u64)> {
     let file_bytes = file.metadata()?.len();
     let mut bytes = Vec::with_capacity(HEADER_BYTES);
     file.take(HEADER_BYTES as u64).read_to_end(&mut bytes)?;
-    let header =
-        decode_header(&bytes, kind, file_bytes).map_err(|e| corrupt(format!("{}: {e}", path.display())))?;
+    let header = decode_header(&bytes, kind, file_bytes).map_err(|bad| bad.named(&path))?;
     Ok((header.lsn, header.length))
 }
 

@@ -2,7 +2,7 @@
 
 use super::layout::*;
 use super::scan::{read_segment, walk, Item, Walk};
-use crate::errors::corrupt;
+use crate::errors::{corrupt, newer};
 use crate::log::disk::os_error;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -79,7 +79,7 @@ pub fn read_header(path: &Path) -> std::io::Result<Result<SegmentHeader, BadHead
 pub fn bad_header(path: &Path, bad: &BadHeader) -> PyErr {
     match bad {
         BadHeader::Damaged(why) => corrupt(format!("{}: {why}", path.display())),
-        BadHeader::Newer(format) => corrupt(format!(
+        BadHeader::Newer(format) => newer(format!(
             "{}: log format {format} is newer than this program's {FORMAT}: upgrade kektor",
             path.display()
         )),
