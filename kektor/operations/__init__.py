@@ -7,6 +7,7 @@ door does.
 from kektor.operations.admin import AdminOperations
 from kektor.operations.export import ExportOperations
 from kektor.operations.indexes import IndexOperations
+from kektor.operations.kv import KvOperations
 from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
 from kektor.operations.reads import ReadOperations
@@ -20,6 +21,7 @@ class Operations(
     MemoryOperations,
     TombstoneOperations,
     NodeOperations,
+    KvOperations,
     IndexOperations,
     AdminOperations,
     ExportOperations,

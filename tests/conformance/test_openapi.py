@@ -66,6 +66,7 @@ POST /v1/forget
 POST /v1/ingest/messages
 GET /v1/tombstones
 DELETE /v1/tombstones/{id}
+GET PUT DELETE /v1/kv/{key}
 GET /.well-known/jwks.json
 GET POST /v1/tokens
 DELETE /v1/tokens/{jti}
@@ -97,7 +98,7 @@ META: Json = {
             "patternProperties": {
                 "^/": {
                     "additionalProperties": False,
-                    "patternProperties": {"^(get|post|patch|delete)$": {"$ref": "#/$defs/operation"}},
+                    "patternProperties": {"^(get|post|put|patch|delete)$": {"$ref": "#/$defs/operation"}},
                 }
             },
             "additionalProperties": False,
@@ -280,6 +281,7 @@ def fill(live: LiveServer) -> None:
     nodes = [{"id": name, "vector": [1, 0, n], "text": name} for n, name in enumerate(("x", "y", "z"))]
     live.ok(live.http.post("/v1/indexes/v/nodes", json={"nodes": nodes}), 201)
     for user in ("alice", "bob"):
+        live.ok(live.http.put("/v1/kv/two", json={"value": user, "scope": {"user": user}}))
         both = {"nodes": [{"id": "two", "vector": [1, 1, 1]}], "scope": {"user": user}}
         live.ok(live.http.post("/v1/indexes/v/nodes", json=both), 201)
 
@@ -343,7 +345,7 @@ class Ask(NamedTuple):
 
 def ask(live: LiveServer, operation: Operation, asked: Ask, **headers: str) -> httpx.Response:
     path = operation.path.replace("{index}", quote(asked.index, safe=""))
-    for name in ("{id}", "{jti}"):
+    for name in ("{id}", "{jti}", "{key}"):
         path = path.replace(name, quote(asked.id, safe=""))
     if asked.key is not None:
         headers["idempotency-key"] = asked.key
@@ -402,6 +404,9 @@ SUCCESS: list[tuple[str, int, Ask]] = [
     ("lift_tombstone", 200, Ask(id="{stone}")),
     ("forget", 200, Ask({"ids": ["m1"], "mode": "erase", "dry_run": True})),
     ("delete_memory", 200, Ask()),
+    ("put_kv", 200, Ask({"value": [1, None, "x"]})),
+    ("get_kv", 200, Ask()),
+    ("delete_kv", 200, Ask()),
     ("jwks", 200, Ask()),
     ("create_token", 201, Ask({"roles": ["read"], "grants": [{"index": "v", "user": "alice"}]})),
     ("list_tokens", 200, Ask()),
@@ -424,6 +429,7 @@ MISSING: dict[str, Ask] = {
     "forget": Ask({"ids": ["nobody"]}),
     "list_memories": Ask(query="index=nowhere"),
     "list_tombstones": Ask(query="index=nowhere"),
+    "put_kv": Ask({"value": 1, "index": "nowhere"}),
 }
 """Requests for what is not there, where another path is not enough."""
 
@@ -579,7 +585,7 @@ FILTERS = st.sampled_from(
      {"not": {"eq": ["status", "archived"]}}, "NOT EXISTS(metadata.k)"]
 )  # fmt: skip
 FITTING: dict[str, st.SearchStrategy[Any]] = {
-    **dict.fromkeys(["id", "jti", "src", "dst", "root"], IDS),
+    **dict.fromkeys(["id", "jti", "key", "src", "dst", "root"], IDS),
     **dict.fromkeys(["text", "query", "content", "session", "title", "speaker"], SAID),
     **dict.fromkeys(["as_of", "known_at", "now", "at", "occurred_at", "valid_from", "valid_to"], TIMES),
     **dict.fromkeys(["user", "agent", "project"], st.sampled_from(["alice", "bob"])),

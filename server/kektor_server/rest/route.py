@@ -47,12 +47,15 @@ class Lane(Enum):
 class Call:
     """Who calls, and what the caller may use."""
 
-    __slots__ = ("idempotency_key", "principal", "service")
+    __slots__ = ("idempotency_key", "if_match", "principal", "service")
 
-    def __init__(self, service: Service, principal: Principal, idempotency_key: str | None) -> None:
+    def __init__(
+        self, service: Service, principal: Principal, idempotency_key: str | None, if_match: str | None
+    ) -> None:
         self.service = service
         self.principal = principal
         self.idempotency_key = idempotency_key
+        self.if_match = if_match
 
     @property
     def operations(self) -> Operations:
@@ -69,6 +72,7 @@ class Reply(msgspec.Struct, frozen=True):
     status: int
     content_type: bytes
     body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 def is_new(receipt: Receipt) -> bool:
@@ -92,6 +96,8 @@ class Route:
         creates: Callable[[Any], bool] | bool,
         formats: tuple[str, ...],
         keyed: bool,
+        conditional: bool,
+        etag: Callable[[Any], str] | None,
         public: bool,
     ) -> None:
         self.method, self.path, self.run, self.tag, self.lane = method, path, run, tag, lane
@@ -106,6 +112,9 @@ class Route:
         self.body = BodyReader(hints["body"], formats=formats) if "body" in hints else None
         self.keyed = keyed or (self.body is not None and "idempotency_key" in self.body.kind.__struct_fields__)
         """Whether a repeat under the same Idempotency-Key answers as the first did."""
+        self.conditional = conditional or (self.body is not None and "if_match" in self.body.kind.__struct_fields__)
+        """Whether If-Match is kept."""
+        self.etag = etag
         _check_signature(self, tuple(inspect.signature(run).parameters))
         self._takes_query = "query" in hints
 
@@ -115,20 +124,33 @@ class Route:
         """Decode, call the one operation, encode."""
         body = b"".join(parts)
         key = _idempotency_key(headers) if self.keyed else None
+        if_match = self._if_match(headers)
         values: list[Any] = [*path]
         if self._takes_query:
             values.append(query)
         if self.body is not None:
-            values.append(self._decoded(body, headers, key))
+            values.append(self._decoded(body, headers, key, if_match))
         elif body not in (b"", b"{}"):
             raise Invalid(f"{self.method} {self.path} takes no body")
-        result = self.run(Call(service, principal, key), *values)
+        result = self.run(Call(service, principal, key, if_match), *values)
         status = 201 if (self.creates if isinstance(self.creates, bool) else self.creates(result)) else 200
         if MSGPACK in self.formats and wants_msgpack(headers):
             return Reply(status, MSGPACK.encode(), _MSGPACK_ENCODER.encode(result))
-        return Reply(status, JSON.encode(), _JSON_ENCODER.encode(result))
+        tag = () if self.etag is None else ((b"etag", f'"{self.etag(result)}"'.encode()),)
+        return Reply(status, JSON.encode(), _JSON_ENCODER.encode(result), tag)
 
-    def _decoded(self, body: bytes, headers: Headers, key: str | None) -> Any:
+    def _if_match(self, headers: Headers) -> str | None:
+        raw = headers.get(b"if-match")
+        if raw is None:
+            return None
+        if not self.conditional:
+            raise Invalid("this route takes no If-Match: nothing of it is conditional", field="if_match")
+        found = _ETAG.fullmatch(raw)
+        if found is None:
+            raise Invalid('the header If-Match is one strong ETag, in quotes as it was given, or "*"', field="if_match")
+        return (found[1] or found[0]).decode("ascii")
+
+    def _decoded(self, body: bytes, headers: Headers, key: str | None, if_match: str | None) -> Any:
         assert self.body is not None
         decoded: Any = self.body.read(body, headers)
         if key is not None:
@@ -138,6 +160,12 @@ class Route:
                     field="idempotency_key",
                 )
             decoded.idempotency_key = key
+        if if_match is not None:
+            if decoded.if_match not in (None, if_match):
+                raise Invalid(
+                    f"the header If-Match is {if_match!r} and the body says {decoded.if_match!r}", field="if_match"
+                )
+            decoded.if_match = if_match
         return decoded
 
 
@@ -158,6 +186,9 @@ class Routes:
     def post(self, path: str, **options: Any) -> Callable[[F], F]:
         return self.add("POST", path, **options)
 
+    def put(self, path: str, **options: Any) -> Callable[[F], F]:
+        return self.add("PUT", path, **options)
+
     def patch(self, path: str, **options: Any) -> Callable[[F], F]:
         return self.add("PATCH", path, **options)
 
@@ -174,10 +205,13 @@ class Routes:
         creates: Callable[[Any], bool] | bool = False,
         formats: tuple[str, ...] = (JSON,),
         keyed: bool = False,
+        conditional: bool = False,
+        etag: Callable[[Any], str] | None = None,
         public: bool = False,
     ) -> Callable[[F], F]:
-        """`creates` says when the answer is 201; `keyed` that the function itself uses `call.idempotency_key`;
-        `public` that it answers callers who cannot be told, too."""
+        """`creates` says when the answer is 201; `keyed` and `conditional` that the function itself uses
+        `call.idempotency_key` and `call.if_match`; `etag` tells the ETag of an answer; `public` that it answers
+        callers who cannot be told, too."""
 
         def declare(run: F) -> F:
             self._routes.append(
@@ -191,6 +225,8 @@ class Routes:
                     creates=creates,
                     formats=formats,
                     keyed=keyed,
+                    conditional=conditional,
+                    etag=etag,
                     public=public,
                 )
             )
@@ -218,5 +254,6 @@ def _idempotency_key(headers: Headers) -> str | None:
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _KEY: Final = re.compile(rb"[\x20-\x7e]{1,256}")
+_ETAG: Final = re.compile(rb'"([\x21\x23-\x7e]{1,128})"|\*')
 _JSON_ENCODER: Final = msgspec.json.Encoder()
 _MSGPACK_ENCODER: Final = msgspec.msgpack.Encoder()

@@ -104,6 +104,7 @@ async def _send(send: Send, reply: Reply) -> None:
             "headers": [
                 (b"content-type", reply.content_type),
                 (b"content-length", str(len(reply.body)).encode()),
+                *reply.headers,
             ],
         }
     )

@@ -19,7 +19,8 @@ Operation = Literal[
     "remember", "recall", "get", "list", "history", "evidence", "evolve", "correct", "retract", "archive", "restore",
     "pin", "unpin", "update", "confirm", "reinforce", "forget", "ingest", "link", "unlink", "edges", "traverse",
     "path", "upsert", "node", "nodes", "patch", "delete", "search", "search_batch", "indexes", "create_index",
-    "configure_index", "drop_index", "stats", "export", "delete_memory", "tombstones", "lift",
+    "configure_index", "drop_index", "stats", "export", "delete_memory", "kv_get", "kv_put", "kv_delete",
+    "tombstones", "lift",
 ]  # fmt: skip
 
 

@@ -46,6 +46,9 @@ ROUTES: dict[Operation, tuple[str, str]] = {
     "create_index": ("POST", "/v1/indexes"),
     "configure_index": ("PATCH", "/v1/indexes/{index}"),
     "drop_index": ("DELETE", "/v1/indexes/{index}"),
+    "kv_get": ("GET", "/v1/kv/{key}"),
+    "kv_put": ("PUT", "/v1/kv/{key}"),
+    "kv_delete": ("DELETE", "/v1/kv/{key}"),
     "tombstones": ("GET", "/v1/tombstones"),
     "lift": ("DELETE", "/v1/tombstones/{id}"),
     "stats": ("GET", "/v1/indexes/{index}/stats"),
@@ -56,7 +59,7 @@ _STATUS = {
     "too_large": 413, "unavailable": 503, "corrupt": 500, "internal": 500,
 }  # fmt: skip
 
-_WITH_BODY = ("POST", "PATCH")
+_WITH_BODY = ("POST", "PATCH", "PUT")
 
 
 class RestDoor:
@@ -100,7 +103,8 @@ class RestDoor:
         elif operation == "indexes":
             fields.pop("index")
         if about is not None:
-            path = path.replace("{id}", httpx.URL(path="/" + about).raw_path.decode()[1:])
+            encoded = httpx.URL(path="/" + about).raw_path.decode()[1:]
+            path = path.replace("{id}", encoded).replace("{key}", encoded)
         content, query = None, {}
         if method in _WITH_BODY or operation == "unlink":
             # Not through httpx: texts may hold what its own encoder would refuse before the server sees it.

@@ -7,6 +7,7 @@ from kektor_server.rest.routes import (
     admin,
     graph,
     indexes,
+    kv,
     memories,
     nodes,
     recall,
@@ -25,6 +26,7 @@ _PARTS = (
     memories,
     recall,
     tombstones,
+    kv,
     tokens,
     admin,
 )
