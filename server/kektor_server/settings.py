@@ -47,6 +47,7 @@ class Settings:
     header_bytes: Annotated[int, "the largest request line with its headers"] = 64 << 10
     request_seconds: Annotated[float, "within which a request must have arrived"] = 30.0
     requests: Annotated[int, "requests answered at the same time; more are told to come back"] = 1024
+    streams: Annotated[int, "callers that may listen to events at the same time"] = 100
     read_threads: Annotated[int, "threads for reads"] = 8
     write_threads: Annotated[int, "threads for writes, which mostly wait for the disk"] = 32
     queue: Annotated[int, "calls that may wait for a thread, of reads and of writes each"] = 256
@@ -129,6 +130,7 @@ _AT_LEAST: Final[Mapping[str, float]] = {
     "header_bytes": 1024,
     "request_seconds": 0.1,
     "requests": 1,
+    "streams": 0,
     "read_threads": 1,
     "write_threads": 1,
     "queue": 0,

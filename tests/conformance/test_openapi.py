@@ -67,6 +67,8 @@ POST /v1/ingest/messages
 GET /v1/tombstones
 DELETE /v1/tombstones/{id}
 GET PUT DELETE /v1/kv/{key}
+GET /v1/export
+GET /v1/events
 GET /.well-known/jwks.json
 GET POST /v1/tokens
 DELETE /v1/tokens/{jti}
@@ -349,7 +351,11 @@ def ask(live: LiveServer, operation: Operation, asked: Ask, **headers: str) -> h
         path = path.replace(name, quote(asked.id, safe=""))
     if asked.key is not None:
         headers["idempotency-key"] = asked.key
-    return live.http.request(operation.method, f"{path}?{asked.query}", json=asked.body, headers=headers)
+    target = f"{path}?{asked.query}"
+    with live.http.stream(operation.method, target, json=asked.body, headers=headers) as answer:
+        if answer.headers["content-type"] != "text/event-stream":
+            answer.read()
+        return answer
 
 
 def edge(src: str = "x", dst: str = "y") -> Json:
@@ -407,6 +413,8 @@ SUCCESS: list[tuple[str, int, Ask]] = [
     ("put_kv", 200, Ask({"value": [1, None, "x"]})),
     ("get_kv", 200, Ask()),
     ("delete_kv", 200, Ask()),
+    ("export", 200, Ask()),
+    ("events", 200, Ask()),
     ("jwks", 200, Ask()),
     ("create_token", 201, Ask({"roles": ["read"], "grants": [{"index": "v", "user": "alice"}]})),
     ("list_tokens", 200, Ask()),
@@ -430,6 +438,7 @@ MISSING: dict[str, Ask] = {
     "list_memories": Ask(query="index=nowhere"),
     "list_tombstones": Ask(query="index=nowhere"),
     "put_kv": Ask({"value": 1, "index": "nowhere"}),
+    "export": Ask(query="index=nowhere"),
 }
 """Requests for what is not there, where another path is not enough."""
 

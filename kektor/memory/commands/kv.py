@@ -38,6 +38,7 @@ class PutKv(_OnKey):
     """Store a value, new or in the place of the one there."""
 
     operation: ClassVar[str] = "put_kv"
+    of_one_scope: ClassVar[bool] = True
 
     value: Any
     only_new: bool = False
@@ -57,6 +58,7 @@ class DropKv(_OnKey):
     """Take a value away."""
 
     operation: ClassVar[str] = "delete_kv"
+    of_one_scope: ClassVar[bool] = True
     withdraws: ClassVar[bool] = True
 
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:

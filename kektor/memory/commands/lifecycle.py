@@ -30,6 +30,8 @@ __all__ = ["Archive", "Correct", "Evolve", "OnOne", "Restore", "Retract"]
 class OnOne(MemoryCommand):
     """A command about one memory that the caller names."""
 
+    of_one_scope: ClassVar[bool] = True
+
     node_id: str
     rule: ScopeRule = ScopeRule()
     expected_version: int | None = None

@@ -20,6 +20,7 @@ class UpsertNodes(MemoryCommand):
     """Store some nodes, each new or in the place of the raw node of its id; all or nothing."""
 
     operation: ClassVar[str] = "upsert"
+    of_one_scope: ClassVar[bool] = True
 
     def prepare(self, engine: Engine, principal: Principal) -> None:
         """Texts that came without a vector are embedded, where the index has an embedder."""
@@ -59,6 +60,7 @@ class PatchNode(MemoryCommand):
     """Merge into one raw node: metadata key by key (null removes), the other parts whole."""
 
     operation: ClassVar[str] = "patch"
+    of_one_scope: ClassVar[bool] = True
     withdraws: ClassVar[bool] = True
 
     node_id: str

@@ -51,7 +51,7 @@ class _Schemas:
     def __init__(self, routes: list[Route]) -> None:
         kinds: list[Any] = [ErrorAnswer]
         for route in routes:
-            kinds += [route.answer, *([] if route.body is None else [route.body.kind])]
+            kinds += [*([] if route.streams else [route.answer]), *([] if route.body is None else [route.body.kind])]
         found, self.components = msgspec.json.schema_components(kinds, ref_template=_REF)
         self._of = dict(zip(kinds, found, strict=True))
 
@@ -127,7 +127,10 @@ def _header_parameters(route: Route) -> list[dict[str, Any]]:
 
 def _responses(route: Route, schemas: _Schemas, authenticated: bool) -> dict[str, Any]:
     statuses = {True: [201], False: [200]}[route.creates] if isinstance(route.creates, bool) else [200, 201]
-    success = {media: {"schema": schemas.of(route.answer)} for media in route.formats}
+    if route.streams:
+        success: dict[str, Any] = {route.streams: {"schema": {"type": "string"}}}
+    else:
+        success = {media: {"schema": schemas.of(route.answer)} for media in route.formats}
     headers = _HEADERS if route.etag is None else {**_HEADERS, **_TAGGED}
     described: dict[str, Any] = {
         str(status): {"description": _DESCRIPTIONS[status], "headers": headers, "content": success}

@@ -12,9 +12,9 @@ declarations.
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from enum import Enum
-from typing import Any, Final, Literal, TypeVar, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
@@ -28,7 +28,7 @@ from kektor_server.rest.query import NoQuery, QueryReader
 from kektor_server.rest.service import Service
 from kektor_server.settings import Settings
 
-__all__ = ["Call", "Code", "Lane", "Reply", "Route", "Routes", "is_new"]
+__all__ = ["Call", "Code", "Lane", "Reply", "Route", "Routes", "Streamed", "is_new"]
 
 Code = Literal["not_found", "conflict", "blocked"]
 """Errors of a route's own; the others may come from any."""
@@ -47,13 +47,19 @@ class Lane(Enum):
 class Call:
     """Who calls, and what the caller may use."""
 
-    __slots__ = ("idempotency_key", "if_match", "principal", "service")
+    __slots__ = ("headers", "idempotency_key", "if_match", "principal", "service")
 
     def __init__(
-        self, service: Service, principal: Principal, idempotency_key: str | None, if_match: str | None
+        self,
+        service: Service,
+        principal: Principal,
+        headers: Headers,
+        idempotency_key: str | None,
+        if_match: str | None,
     ) -> None:
         self.service = service
         self.principal = principal
+        self.headers = headers
         self.idempotency_key = idempotency_key
         self.if_match = if_match
 
@@ -73,6 +79,12 @@ class Reply(msgspec.Struct, frozen=True):
     content_type: bytes
     body: bytes
     headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Streamed(NamedTuple):
+    """An answer that goes out in parts, as they come to be. Its route says the type with `streams`."""
+
+    parts: AsyncIterator[bytes]
 
 
 def is_new(receipt: Receipt) -> bool:
@@ -98,6 +110,7 @@ class Route:
         keyed: bool,
         conditional: bool,
         etag: Callable[[Any], str] | None,
+        streams: str | None,
         public: bool,
     ) -> None:
         self.method, self.path, self.run, self.tag, self.lane = method, path, run, tag, lane
@@ -115,12 +128,13 @@ class Route:
         self.conditional = conditional or (self.body is not None and "if_match" in self.body.kind.__struct_fields__)
         """Whether If-Match is kept."""
         self.etag = etag
+        self.streams = streams
         _check_signature(self, tuple(inspect.signature(run).parameters))
         self._takes_query = "query" in hints
 
     def reply(
         self, service: Service, principal: Principal, headers: Headers, path: list[str], query: Any, parts: list[bytes]
-    ) -> Reply:
+    ) -> Reply | Streamed:
         """Decode, call the one operation, encode."""
         body = b"".join(parts)
         key = _idempotency_key(headers) if self.keyed else None
@@ -132,7 +146,9 @@ class Route:
             values.append(self._decoded(body, headers, key, if_match))
         elif body not in (b"", b"{}"):
             raise Invalid(f"{self.method} {self.path} takes no body")
-        result = self.run(Call(service, principal, key, if_match), *values)
+        result = self.run(Call(service, principal, headers, key, if_match), *values)
+        if isinstance(result, Streamed):
+            return result
         status = 201 if (self.creates if isinstance(self.creates, bool) else self.creates(result)) else 200
         if MSGPACK in self.formats and wants_msgpack(headers):
             return Reply(status, MSGPACK.encode(), _MSGPACK_ENCODER.encode(result))
@@ -207,11 +223,12 @@ class Routes:
         keyed: bool = False,
         conditional: bool = False,
         etag: Callable[[Any], str] | None = None,
+        streams: str | None = None,
         public: bool = False,
     ) -> Callable[[F], F]:
         """`creates` says when the answer is 201; `keyed` and `conditional` that the function itself uses
-        `call.idempotency_key` and `call.if_match`; `etag` tells the ETag of an answer; `public` that it answers
-        callers who cannot be told, too."""
+        `call.idempotency_key` and `call.if_match`; `etag` tells the ETag of an answer; `streams` is the type of one
+        that goes out in parts; `public` says that it answers callers who cannot be told, too."""
 
         def declare(run: F) -> F:
             self._routes.append(
@@ -227,6 +244,7 @@ class Routes:
                     keyed=keyed,
                     conditional=conditional,
                     etag=etag,
+                    streams=streams,
                     public=public,
                 )
             )

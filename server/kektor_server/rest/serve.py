@@ -48,7 +48,9 @@ def serve(
     sys.setswitchinterval(0.001)
     listening = [bind(settings)] if sockets is None else list(sockets)
     app = create_app(database, settings, authenticate=authenticate)
-    server = build_server(app, settings, ready=ready, idle_exit=settings.idle_exit if on_demand else None)
+    server = build_server(
+        app, settings, ready=ready, stopping=app.state.service.stop, idle_exit=settings.idle_exit if on_demand else None
+    )
     server.run(sockets=listening)
 
 
@@ -76,10 +78,16 @@ def bind(settings: Settings) -> socket.socket:
 
 
 def build_server(
-    app: ASGIApp, settings: Settings, *, ready: Ready | None = None, idle_exit: float | None = None
+    app: ASGIApp,
+    settings: Settings,
+    *,
+    ready: Ready | None = None,
+    stopping: Callable[[], None] | None = None,
+    idle_exit: float | None = None,
 ) -> "Server":
     """The server of an application; `server.run(sockets=[…])` serves all of them in one loop.
 
+    `stopping` is called when the end begins, for what would otherwise go on: an application's `state.service.stop`.
     `server.should_exit = True`, from the loop's thread or a signal handler, begins the graceful end.
     """
     config = uvicorn.Config(
@@ -96,7 +104,7 @@ def build_server(
         timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
         h11_max_incomplete_event_size=settings.header_bytes,
     )
-    return Server(config, ready=ready, idle_exit=idle_exit)
+    return Server(config, ready=ready, stopping=stopping, idle_exit=idle_exit)
 
 
 def configure_logging(settings: Settings) -> None:
@@ -116,9 +124,17 @@ def configure_logging(settings: Settings) -> None:
 class Server(uvicorn.Server):
     """uvicorn's, which says when it is ready, ends late requests, may leave when idle, and returns after a signal."""
 
-    def __init__(self, config: uvicorn.Config, *, ready: Ready | None, idle_exit: float | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        *,
+        ready: Ready | None,
+        stopping: Callable[[], None] | None,
+        idle_exit: float | None,
+    ) -> None:
         super().__init__(config)
         self._ready = ready
+        self._stopping = stopping
         self._idle_exit = idle_exit
         self._last_client = time.monotonic()
 
@@ -126,6 +142,11 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started and self._ready is not None:
             self._ready([_address(sock) for server in self.servers for sock in server.sockets])
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._stopping is not None:
+            self._stopping()
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         if self.server_state.connections:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from kektor.api import Database
 from kektor_server.auth.denials import Denials
 from kektor_server.rest.body import Intake
+from kektor_server.rest.events import EventHub
 from kektor_server.rest.pool import Lane
 from kektor_server.rest.principal import Authenticate, everyone, holders_of_tokens
 from kektor_server.settings import Settings
@@ -24,6 +25,7 @@ class Service:
         self.settings = settings
         self._database = database
         self.denials = Denials(database.gateway)
+        self.events = EventHub(database.gateway, most=settings.streams)
         self.authenticated = settings.authenticated or authenticate is not None
         """Whether callers have to say who they are."""
         if authenticate is not None:
@@ -41,8 +43,13 @@ class Service:
 
         return TokenAuthority.of(self._database)
 
+    def stop(self) -> None:
+        """End what would go on for as long as a caller likes; on the loop's thread, when the server is to end."""
+        self.events.stop()
+
     def close(self) -> None:
         """Wait for the calls that run."""
         self.reads.close()
         self.writes.close()
         self.denials.close()
+        self.events.close()

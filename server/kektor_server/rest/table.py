@@ -1,6 +1,7 @@
 """Finding the route of a request, and running it in its lane."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncIterator, Iterable
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from kektor_server.rest.errors import MethodNotAllowed
 from kektor_server.rest.principal import NOBODY
 from kektor_server.rest.query import unquote
-from kektor_server.rest.route import Lane, Reply, Route
+from kektor_server.rest.route import Lane, Reply, Route, Streamed
 from kektor_server.rest.service import Service
 
 __all__ = ["RouteTable"]
@@ -63,7 +64,11 @@ class RouteTable(BaseRoute):
             reply = work() if lane is None else await lane.run(work)
         finally:
             service.intake.release(parts)
-        await _send(send, reply)
+        if isinstance(reply, Streamed):
+            assert route.streams is not None
+            await _stream(send, receive, route.streams, reply.parts, head=scope["method"] == "HEAD")
+        else:
+            await _send(send, reply)
 
     def _add(self, route: Route) -> None:
         table = self._by_method.setdefault(route.method, {})
@@ -109,3 +114,31 @@ async def _send(send: Send, reply: Reply) -> None:
         }
     )
     await send({"type": "http.response.body", "body": reply.body})
+
+
+async def _stream(send: Send, receive: Receive, media: str, parts: AsyncIterator[bytes], *, head: bool) -> None:
+    """Send parts as they come, until they end or the caller goes."""
+    headers = [(b"content-type", media.encode()), (b"x-accel-buffering", b"no")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if not head:
+        sending = asyncio.ensure_future(_send_parts(send, parts))
+        gone = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+            if not sending.done():
+                sending.cancel()
+        if sending.done():
+            sending.result()
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _send_parts(send: Send, parts: AsyncIterator[bytes]) -> None:
+    async for part in parts:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from kektor_server.rest.route import Route
 from kektor_server.rest.routes import (
     admin,
+    events,
+    export,
     graph,
     indexes,
     kv,
@@ -27,6 +29,8 @@ _PARTS = (
     recall,
     tombstones,
     kv,
+    export,
+    events,
     tokens,
     admin,
 )
