@@ -52,7 +52,7 @@ def serve_owned(
         stopping=rest.state.service.stop,
         idle_exit=settings.idle_exit if on_demand else None,
     )
-    app.stopping = lambda: server.should_exit
+    app.stopping = rest.state.mcp.stopping = lambda: server.should_exit
     if on_demand:
         app.leave = lambda: setattr(server, "should_exit", True)
     try:
