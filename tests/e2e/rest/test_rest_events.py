@@ -108,7 +108,8 @@ def test_what_is_no_longer_there_is_a_gap_and_not_silence() -> None:
         save(live, "missed")
         with live_server(live.database) as again, listening(again, **{"last-event-id": str(old["lsn"])}) as stream:
             assert stream.block()["event"] == "gap"
-            assert stream.event()["ids"] == [save(again, "seen")["id"]]
+            seen = save(again, "seen")
+            assert stream.event()["ids"] == [seen["id"]]
 
 
 def test_events_come_in_the_order_of_the_log_whoever_writes(live: LiveServer) -> None:
