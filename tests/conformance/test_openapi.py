@@ -36,6 +36,7 @@ GET /healthz
 GET /readyz
 GET /openapi.json
 GET /v1/info
+GET /metrics
 GET POST /v1/indexes
 GET PATCH DELETE /v1/indexes/{index}
 GET /v1/indexes/{index}/stats
@@ -370,6 +371,7 @@ SUCCESS: list[tuple[str, int, Ask]] = [
     ("readyz", 200, Ask()),
     ("openapi", 200, Ask()),
     ("info", 200, Ask()),
+    ("metrics", 200, Ask()),
     ("list_indexes", 200, Ask()),
     ("create_index", 201, Ask({"name": "made", "dim": 2})),
     ("get_index", 200, Ask()),
@@ -540,6 +542,16 @@ def test_every_401_is_reached() -> None:
                 expect(live, contract, operation, Ask(), 200)
                 assert operation.described["security"] == []
         assert {op.name for op in contract.operations} - {op.name for op in guarded} == {"healthz", "readyz", "jwks"}
+
+
+def test_every_429_is_reached() -> None:
+    with live_server(rate=0.001) as live:
+        contract = Contract(live.ok(live.http.get("/openapi.json")))
+        while live.http.get("/v1/info").status_code == 200:
+            pass
+        assert len(declaring(contract, 429)) == len(contract.operations) - 3
+        for operation in declaring(contract, 429):
+            expect(live, contract, operation, Ask(), 429)
 
 
 def test_every_500_is_reached(live: LiveServer, contract: Contract, monkeypatch: pytest.MonkeyPatch) -> None:

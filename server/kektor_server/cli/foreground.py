@@ -20,8 +20,8 @@ from kektor_server.daemon.ownership import owned, take_over
 from kektor_server.daemon.places import UnsafeFolder
 from kektor_server.daemon.service import serve_owned
 from kektor_server.demo.guide import Guide
+from kektor_server.metrics.logs import configure_logging
 from kektor_server.rest import bind
-from kektor_server.rest.serve import configure_logging
 from kektor_server.settings import Settings, SettingsError, load_settings
 
 __all__ = ["serve_demo", "serve_directory"]

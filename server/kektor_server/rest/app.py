@@ -43,7 +43,7 @@ def create_app(database: Database, settings: Settings, *, authenticate: Authenti
 
     app = Starlette(
         routes=[mcp, RouteTable(service, _with_contract(all_routes(), authenticated=service.authenticated))],
-        middleware=[Middleware(Guard, settings=settings, denied=service.denials.add)],
+        middleware=[Middleware(Guard, service=service)],
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False

@@ -51,7 +51,7 @@ class _Schemas:
     def __init__(self, routes: list[Route]) -> None:
         kinds: list[Any] = [ErrorAnswer]
         for route in routes:
-            kinds += [*([] if route.streams else [route.answer]), *([] if route.body is None else [route.body.kind])]
+            kinds += [*([] if route.media else [route.answer]), *([] if route.body is None else [route.body.kind])]
         found, self.components = msgspec.json.schema_components(kinds, ref_template=_REF)
         self._of = dict(zip(kinds, found, strict=True))
 
@@ -127,8 +127,8 @@ def _header_parameters(route: Route) -> list[dict[str, Any]]:
 
 def _responses(route: Route, schemas: _Schemas, authenticated: bool) -> dict[str, Any]:
     statuses = {True: [201], False: [200]}[route.creates] if isinstance(route.creates, bool) else [200, 201]
-    if route.streams:
-        success: dict[str, Any] = {route.streams: {"schema": {"type": "string"}}}
+    if route.media:
+        success: dict[str, Any] = {route.media: {"schema": {"type": "string"}}}
     else:
         success = {media: {"schema": schemas.of(route.answer)} for media in route.formats}
     headers = _HEADERS if route.etag is None else {**_HEADERS, **_TAGGED}
@@ -149,8 +149,10 @@ def _responses(route: Route, schemas: _Schemas, authenticated: bool) -> dict[str
 def _errors(route: Route, authenticated: bool) -> Mapping[int, list[str]]:
     """By status, the codes that this route may answer with."""
     codes = ["invalid", "forbidden", "unavailable", "internal", "corrupt", *route.errors]
-    if authenticated and not route.public:
-        codes.append("unauthenticated")
+    if not route.public:
+        codes.append("rate_limited")
+        if authenticated:
+            codes.append("unauthenticated")
     if route.body is not None:
         codes.append("too_large")
     if route.keyed:
@@ -186,5 +188,6 @@ _TAGGED: Final[dict[str, Any]] = {
     "ETag": {"description": "What was answered, as If-Match takes it.", "schema": {"type": "string"}}
 }
 _ERROR_HEADERS: Final[Mapping[int, dict[str, Any]]] = {
+    429: {"Retry-After": {"description": "Seconds.", "schema": {"type": "string"}}},
     503: {"Retry-After": {"description": "Seconds.", "schema": {"type": "string"}}},
 }

@@ -23,6 +23,7 @@ from kektor.engine.records import Receipt
 from kektor.errors import Invalid
 from kektor.operations import Operations
 from kektor_server.rest.body import JSON, MSGPACK, BodyReader, wants_msgpack
+from kektor_server.rest.compress import compressed
 from kektor_server.rest.principal import Headers
 from kektor_server.rest.query import NoQuery, QueryReader
 from kektor_server.rest.service import Service
@@ -82,7 +83,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Streamed(NamedTuple):
-    """An answer that goes out in parts, as they come to be. Its route says the type with `streams`."""
+    """An answer that goes out in parts, as they come to be. Its route says the type with `media`."""
 
     parts: AsyncIterator[bytes]
 
@@ -110,7 +111,7 @@ class Route:
         keyed: bool,
         conditional: bool,
         etag: Callable[[Any], str] | None,
-        streams: str | None,
+        media: str | None,
         public: bool,
     ) -> None:
         self.method, self.path, self.run, self.tag, self.lane = method, path, run, tag, lane
@@ -128,7 +129,7 @@ class Route:
         self.conditional = conditional or (self.body is not None and "if_match" in self.body.kind.__struct_fields__)
         """Whether If-Match is kept."""
         self.etag = etag
-        self.streams = streams
+        self.media = media
         _check_signature(self, tuple(inspect.signature(run).parameters))
         self._takes_query = "query" in hints
 
@@ -147,13 +148,13 @@ class Route:
         elif body not in (b"", b"{}"):
             raise Invalid(f"{self.method} {self.path} takes no body")
         result = self.run(Call(service, principal, headers, key, if_match), *values)
-        if isinstance(result, Streamed):
+        if isinstance(result, Streamed | Reply):
             return result
         status = 201 if (self.creates if isinstance(self.creates, bool) else self.creates(result)) else 200
         if MSGPACK in self.formats and wants_msgpack(headers):
-            return Reply(status, MSGPACK.encode(), _MSGPACK_ENCODER.encode(result))
+            return _packed(status, MSGPACK, _MSGPACK_ENCODER.encode(result), headers)
         tag = () if self.etag is None else ((b"etag", f'"{self.etag(result)}"'.encode()),)
-        return Reply(status, JSON.encode(), _JSON_ENCODER.encode(result), tag)
+        return _packed(status, JSON, _JSON_ENCODER.encode(result), headers, *tag)
 
     def _if_match(self, headers: Headers) -> str | None:
         raw = headers.get(b"if-match")
@@ -223,12 +224,12 @@ class Routes:
         keyed: bool = False,
         conditional: bool = False,
         etag: Callable[[Any], str] | None = None,
-        streams: str | None = None,
+        media: str | None = None,
         public: bool = False,
     ) -> Callable[[F], F]:
         """`creates` says when the answer is 201; `keyed` and `conditional` that the function itself uses
-        `call.idempotency_key` and `call.if_match`; `etag` tells the ETag of an answer; `streams` is the type of one
-        that goes out in parts; `public` says that it answers callers who cannot be told, too."""
+        `call.idempotency_key` and `call.if_match`; `etag` tells the ETag of an answer; `media` is the type of one
+        that is no object; `public` says that it answers callers who cannot be told, too."""
 
         def declare(run: F) -> F:
             self._routes.append(
@@ -244,13 +245,20 @@ class Routes:
                     keyed=keyed,
                     conditional=conditional,
                     etag=etag,
-                    streams=streams,
+                    media=media,
                     public=public,
                 )
             )
             return run
 
         return declare
+
+
+def _packed(status: int, media: str, body: bytes, asked: Headers, *headers: tuple[bytes, bytes]) -> Reply:
+    body, encoding = compressed(body, asked)
+    if encoding is not None:
+        headers = (*headers, (b"content-encoding", encoding))
+    return Reply(status, media.encode(), body, (*headers, (b"vary", b"accept-encoding")))
 
 
 def _check_signature(route: Route, parameters: tuple[str, ...]) -> None:

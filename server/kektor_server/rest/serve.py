@@ -1,7 +1,6 @@
 """Running the application: sockets, signals, a graceful end."""
 
 import asyncio
-import logging
 import math
 import socket
 import sys
@@ -15,6 +14,7 @@ from starlette.types import ASGIApp
 
 from kektor.api import Database
 from kektor.errors import Unavailable
+from kektor_server.metrics.logs import configure_logging
 from kektor_server.rest.app import create_app
 from kektor_server.rest.principal import Authenticate
 from kektor_server.settings import Settings
@@ -105,20 +105,6 @@ def build_server(
         h11_max_incomplete_event_size=settings.header_bytes,
     )
     return Server(config, ready=ready, stopping=stopping, idle_exit=idle_exit)
-
-
-def configure_logging(settings: Settings) -> None:
-    """Log to standard error, unless the program has set these loggers up itself."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    for name in ("kektor", "uvicorn"):
-        logger = logging.getLogger(name)
-        if not logger.handlers:
-            logger.addHandler(handler)
-            logger.setLevel(settings.log_level.upper())
-            logger.propagate = False
-    if settings.access_log:
-        logging.getLogger("kektor.access").setLevel(logging.INFO)
 
 
 class Server(uvicorn.Server):

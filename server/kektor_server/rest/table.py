@@ -8,8 +8,10 @@ from typing import Any
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
+from kektor.engine.gateway import Principal
+from kektor.errors import Unauthenticated
 from kektor_server.rest.errors import MethodNotAllowed
-from kektor_server.rest.principal import NOBODY
+from kektor_server.rest.principal import NOBODY, Headers
 from kektor_server.rest.query import unquote
 from kektor_server.rest.route import Lane, Reply, Route, Streamed
 from kektor_server.rest.service import Service
@@ -53,8 +55,7 @@ class RouteTable(BaseRoute):
         route, raw_values = scope["kektor.route"]
         headers = scope["kektor.headers"]
         service = self._service
-        principal = NOBODY if route.public else service.authenticate(headers)
-        scope["kektor.principal"] = principal
+        principal = NOBODY if route.public else self._caller(scope, headers)
         path = [unquote(raw, field=name) for name, raw in zip(route.placeholders, raw_values, strict=True)]
         query = route.query.read(scope["query_string"])
         parts = await service.intake.read(receive, headers)
@@ -65,10 +66,22 @@ class RouteTable(BaseRoute):
         finally:
             service.intake.release(parts)
         if isinstance(reply, Streamed):
-            assert route.streams is not None
-            await _stream(send, receive, route.streams, reply.parts, head=scope["method"] == "HEAD")
+            assert route.media is not None
+            await _stream(send, receive, route.media, reply.parts, head=scope["method"] == "HEAD")
         else:
             await _send(send, reply)
+
+    def _caller(self, scope: Scope, headers: Headers) -> Principal:
+        """Who calls, and not too often: by the token, else by the address, which also bounds guessing at tokens."""
+        address = (scope.get("client") or ("",))[0]
+        try:
+            principal = self._service.authenticate(headers)
+        except Unauthenticated:
+            self._service.rates.take(f"address {address}")
+            raise
+        scope["kektor.principal"] = principal
+        self._service.rates.take(f"token {principal.actor.id}" if principal.actor.id else f"address {address}")
+        return principal
 
     def _add(self, route: Route) -> None:
         table = self._by_method.setdefault(route.method, {})

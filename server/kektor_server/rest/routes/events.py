@@ -20,7 +20,7 @@ class EventsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     after: int | None = None
 
 
-@routes.get("/v1/events", lane=Lane.LOOP, streams="text/event-stream")
+@routes.get("/v1/events", lane=Lane.LOOP, media="text/event-stream")
 def events(call: Call, query: EventsQuery) -> Streamed:
     """Server-sent events: which ids were written and how, within what the caller sees; never what they say.
 

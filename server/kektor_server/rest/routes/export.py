@@ -22,7 +22,7 @@ class ExportQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     index: list[str] = []
 
 
-@routes.get("/v1/export", lane=Lane.READ, streams="application/x-ndjson", errors=("not_found",))
+@routes.get("/v1/export", lane=Lane.READ, media="application/x-ndjson", errors=("not_found",))
 def export(call: Call, query: ExportQuery) -> Streamed:
     """Every node the caller sees in every version, with vectors, and every edge, one JSON record a line.
 

@@ -1,9 +1,11 @@
 """The server itself: is it alive, can it work, what is it."""
 
-from kektor.errors import Unavailable
+from kektor.engine.gateway import Grant
+from kektor.errors import Forbidden, Unavailable
 from kektor.memory.limits import LIMITS
+from kektor_server.metrics.registry import CONTENT_TYPE
 from kektor_server.rest.answers import Alive, Info, Limits, Ready
-from kektor_server.rest.route import Call, Lane, Routes
+from kektor_server.rest.route import Call, Lane, Reply, Routes
 
 __all__ = ["routes"]
 
@@ -28,6 +30,15 @@ def readyz(call: Call) -> Ready:
     return Ready(health.status, health.findings)
 
 
+@routes.get("/metrics", lane=Lane.READ, media=CONTENT_TYPE)
+def metrics(call: Call) -> Reply:
+    """What is counted, as Prometheus reads it: requests, times, sizes, health. For callers whose grants have no
+    bounds, since it is about all of it."""
+    if Grant() not in call.principal.grants:
+        raise Forbidden("the metrics are about every index and scope; this caller has grants with bounds")
+    return Reply(200, CONTENT_TYPE.encode(), call.service.metrics.text())
+
+
 @routes.get("/v1/info", lane=Lane.LOOP)
 def info(call: Call) -> Info:
     """The version, the default embedder, the tokenizer that budgets are counted in, and the limits."""
@@ -38,6 +49,8 @@ def info(call: Call) -> Info:
         headers=settings.header_bytes,
         request_seconds=settings.request_seconds,
         requests=settings.requests,
+        rate=settings.rate,
+        streams=settings.streams,
         text=LIMITS["text_bytes"],
         id=LIMITS["id_bytes"],
         tags=LIMITS["tags"],
