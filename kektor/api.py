@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +14,7 @@ from kektor.engine.local import LocalEngine
 from kektor.engine.port import Engine
 from kektor.engine.records import Actor, IndexSettings
 from kektor.engine.view import ScopeRule
-from kektor.errors import NotFound, Unavailable
+from kektor.errors import NotFound
 from kektor.handles import IndexHandle, MemoryHandle
 from kektor.memory.context import MemoryContext
 from kektor.memory.inputs import read_rule
@@ -77,18 +78,20 @@ class Database:
         actor: Actor,
         embedder: str | Embedder | Callable[[list[str]], Any] | None,
         folder: Path | None = None,
-        keys: Callable[[], "KeyRing"] | None = None,
+        keys: "Callable[[], KeyRing] | None" = None,
     ) -> None:
         self.engine = engine
         self.actor = actor
         self.folder = folder
-        self._keys = keys
         self._models = _Models(embedder)
+        self._keys = signing = keys or _keys_in_memory()
         context = MemoryContext(
             engine,
             digester=Digester(secret),
             tokenizer=models.default_tokenizer(),
             embedder_of=self._models.get,
+            sign=lambda payload: signing().sign(payload, "receipts"),
+            jwks=lambda: signing().jwks(),
         )
         self.gateway = Gateway(engine, write_policies(context))
         self.operations = Operations(
@@ -102,8 +105,6 @@ class Database:
     @property
     def signing_keys(self) -> "KeyRing":
         """What tokens and receipts are signed with."""
-        if self._keys is None:
-            raise Unavailable("this database has no signing keys")
         return self._keys()
 
     def principal(self, index: str | None = None, rule: ScopeRule = ScopeRule()) -> Principal:
@@ -161,6 +162,18 @@ class Database:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _keys_in_memory() -> "Callable[[], KeyRing]":
+    """Of an engine that keeps none: made at the first signature, since importing the curves takes its time."""
+
+    @cache
+    def made() -> "KeyRing":
+        from kektor.storage.keys import KeyRing
+
+        return KeyRing(None)
+
+    return made
 
 
 class _Models:

@@ -29,7 +29,7 @@ from kektor.engine.filters import Filter, conjunction
 from kektor.engine.graph_reads import GraphReads
 from kektor.engine.port import Damage, EdgePage, EngineHealth, EngineStats, Graph, Page, Scored, Subgraph, Vector
 from kektor.engine.port import Path as GraphPath
-from kektor.engine.records import Edge, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
+from kektor.engine.records import Edge, Erasure, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
 from kektor.engine.recovery import recover
 from kektor.engine.space import IndexSpace
 from kektor.engine.staging import LocalTransaction
@@ -181,7 +181,7 @@ class LocalEngine:
         with self._reading():
             space, visible = self._seen(view)
             slots = space.columns.having("session", session) & visible.slots
-            nodes = [space.node(slot) for slot in slots]
+            nodes = [space.node(slot) for slot in sorted(slots, key=space.names.place)]
             return [node for node in nodes if node.scope == scope]
 
     def neighbours(self, view: View, keys: Sequence[NodeKey], *, reach: int) -> list[tuple[tuple[NodeKey, ...], ...]]:
@@ -203,9 +203,10 @@ class LocalEngine:
         if slot is None or slot not in sources or not (session := space.names.session(slot)):
             return ()
         if (session, key.scope) not in sessions:
-            sessions[session, key.scope] = list(space.columns.in_session(session, key.scope) & sources)
+            slots = space.columns.in_session(session, key.scope) & sources
+            sessions[session, key.scope] = sorted(slots, key=space.names.place)
         order = sessions[session, key.scope]
-        at = bisect_left(order, slot)
+        at = bisect_left(order, space.names.place(slot), key=space.names.place)
         return tuple(
             tuple(
                 found
@@ -343,6 +344,10 @@ class LocalEngine:
         with self._reading():
             number = self._space(index).settings.number
             return [stone for stone in self.tables.tombstones.values() if stone.index == number]
+
+    def erasures(self) -> list[Erasure]:
+        with self._reading():
+            return list(self.tables.erasures.values())
 
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None:
         with self._reading():

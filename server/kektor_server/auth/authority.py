@@ -167,10 +167,6 @@ class TokenAuthority:
         self._gateway.note("keys_rotated", caller, ids=[key.kid])
         return SigningKey(key.kid, times.format(key.created_at), times.format(retires_at) if others else None)
 
-    def jwks(self) -> dict[str, list[dict[str, str]]]:
-        """The public keys of tokens and receipts."""
-        return self._keys.jwks()
-
     def authenticate(self, authorization: bytes | None) -> Principal:
         """Who calls, by the header `Authorization`; Unauthenticated when that is nobody."""
         token = _bearer(authorization)

@@ -52,8 +52,13 @@ ROUTES: dict[Operation, tuple[str, str]] = {
     "kv_get": ("GET", "/v1/kv/{key}"),
     "kv_put": ("PUT", "/v1/kv/{key}"),
     "kv_delete": ("DELETE", "/v1/kv/{key}"),
+    "reviews": ("GET", "/v1/reviews"),
+    "review": ("POST", "/v1/reviews/{id}"),
     "tombstones": ("GET", "/v1/tombstones"),
     "lift": ("DELETE", "/v1/tombstones/{id}"),
+    "erasures": ("GET", "/v1/erasures"),
+    "erasure": ("GET", "/v1/erasures/{id}"),
+    "jwks": ("GET", "/.well-known/jwks.json"),
     "stats": ("GET", "/v1/indexes/{index}/stats"),
 }
 
@@ -103,7 +108,7 @@ class RestDoor:
             path = path.replace("{index}", fields.pop("index"))
         elif operation == "create_index":
             fields["name"] = fields.pop("index")
-        elif operation == "indexes":
+        elif operation in ("indexes", "erasures", "erasure", "jwks"):
             fields.pop("index")
         if about is not None:
             encoded = httpx.URL(path="/" + about).raw_path.decode()[1:]

@@ -1,10 +1,11 @@
 """The server itself: is it alive, can it work, what is it."""
 
+from kektor.contract import convert
 from kektor.engine.gateway import Grant
 from kektor.errors import Forbidden, Unavailable
 from kektor.memory.limits import LIMITS
 from kektor_server.metrics.registry import CONTENT_TYPE
-from kektor_server.rest.answers import Alive, Info, Limits, Ready
+from kektor_server.rest.answers import Alive, Info, KeySet, Limits, Ready
 from kektor_server.rest.route import Call, Lane, Reply, Routes
 
 __all__ = ["routes"]
@@ -37,6 +38,12 @@ def metrics(call: Call) -> Reply:
     if Grant() not in call.principal.grants:
         raise Forbidden("the metrics are about every index and scope; this caller has grants with bounds")
     return Reply(200, CONTENT_TYPE.encode(), call.service.metrics.text())
+
+
+@routes.get("/.well-known/jwks.json", lane=Lane.READ, public=True)
+def jwks(call: Call) -> KeySet:
+    """The public keys that receipts of erasures, and tokens, are verified with (RFC 7517)."""
+    return convert(KeySet, call.operations.jwks())
 
 
 @routes.get("/v1/info", lane=Lane.LOOP)

@@ -1,7 +1,5 @@
 """Tokens, and the keys that sign them."""
 
-from typing import Any
-
 from msgspec import Struct
 
 from kektor_server.auth.requests import (
@@ -22,18 +20,6 @@ routes = Routes("tokens")
 class TokensQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     limit: int = 100
     cursor: str | None = None
-
-
-class Jwks(Struct, frozen=True, forbid_unknown_fields=True):
-    """A JSON Web Key Set (RFC 7517)."""
-
-    keys: list[dict[str, Any]]
-
-
-@routes.get("/.well-known/jwks.json", lane=Lane.READ, public=True)
-def jwks(call: Call) -> Jwks:
-    """The public keys of tokens and of receipts."""
-    return Jwks(call.service.authority.jwks()["keys"])
 
 
 @routes.post("/v1/tokens", creates=True)
