@@ -68,6 +68,10 @@ POST /v1/memories/{id}/reinforce
 POST /v1/recall
 POST /v1/forget
 POST /v1/ingest/messages
+GET /v1/reviews
+POST /v1/reviews/{id}
+GET /v1/erasures
+GET /v1/erasures/{id}
 GET /v1/tombstones
 DELETE /v1/tombstones/{id}
 GET PUT DELETE /v1/kv/{key}
@@ -418,6 +422,10 @@ SUCCESS: list[tuple[str, int, Ask]] = [
     ("lift_tombstone", 200, Ask(id="{stone}")),
     ("forget", 200, Ask({"ids": ["m1"], "mode": "erase", "dry_run": True})),
     ("delete_memory", 200, Ask()),
+    ("list_reviews", 200, Ask()),
+    ("decide_review", 200, Ask({"decision": "accept"}, id="{review}")),
+    ("list_erasures", 200, Ask()),
+    ("get_erasure", 200, Ask(id="{erasure}")),
     ("put_kv", 200, Ask({"value": [1, None, "x"]})),
     ("get_kv", 200, Ask()),
     ("delete_kv", 200, Ask()),
@@ -431,9 +439,20 @@ SUCCESS: list[tuple[str, int, Ask]] = [
     ("checkpoint", 200, Ask()),
 ]
 
+def an_open_review(live: LiveServer) -> str:
+    """What a conflict leaves to be decided."""
+    for port in (8080, 8081):
+        claim = ["the gateway", "port", str(port)]
+        live.ok(live.http.post("/v1/memories", json={"text": f"The gateway's port is {port}", "claim": claim}), 201)
+    review: str = live.ok(live.http.get("/v1/reviews"))["items"][0]["id"]
+    return review
+
+
 LATER: dict[str, Callable[[LiveServer], str]] = {
     "{head}": lambda live: live.ok(live.http.get("/v1/memories/m1?resolve=head"))["id"],
     "{stone}": lambda live: live.ok(live.http.get("/v1/tombstones"))["items"][0]["id"],
+    "{review}": an_open_review,
+    "{erasure}": lambda live: live.ok(live.http.get("/v1/erasures"))["items"][0]["id"],
     "{jti}": lambda live: live.ok(live.http.get("/v1/tokens"))["items"][0]["jti"],
 }
 """Ids that come to be on the way."""
@@ -445,6 +464,7 @@ MISSING: dict[str, Ask] = {
     "forget": Ask({"ids": ["nobody"]}),
     "list_memories": Ask(query="index=nowhere"),
     "list_tombstones": Ask(query="index=nowhere"),
+    "list_reviews": Ask(query="index=nowhere"),
     "put_kv": Ask({"value": 1, "index": "nowhere"}),
     "export": Ask(query="index=nowhere"),
 }
