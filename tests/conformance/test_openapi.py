@@ -439,6 +439,7 @@ SUCCESS: list[tuple[str, int, Ask]] = [
     ("checkpoint", 200, Ask()),
 ]
 
+
 def an_open_review(live: LiveServer) -> str:
     """What a conflict leaves to be decided."""
     for port in (8080, 8081):
