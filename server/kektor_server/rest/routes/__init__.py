@@ -15,6 +15,7 @@ from kektor_server.rest.routes import (
     recall,
     reviews,
     server,
+    sessions,
     tokens,
     tombstones,
 )
@@ -28,6 +29,7 @@ _PARTS = (
     graph,
     memories,
     recall,
+    sessions,
     reviews,
     tombstones,
     kv,
