@@ -19,6 +19,7 @@ __all__ = [
     "NodesQueryBody",
     "ReinforceBody",
     "ScopedQuery",
+    "StatsQuery",
     "TombstonesQuery",
 ]
 
@@ -45,6 +46,17 @@ class GetMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_on
     """`resolve=head` answers the newest version of the same statement."""
 
     resolve: Literal["head"] | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
+
+
+class StatsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """When `shown` is counted."""
+
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
 
 
 class DeleteMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
