@@ -13,7 +13,12 @@ _PAST = re.compile(
     r"|\bbefore\s*\??$",
     re.IGNORECASE,
 )
-_IDENTIFIER = re.compile(r"[^\s,;!?\"'()\[\]{}<>]{6,256}")
+# Long enough to be nobody's word, or with a digit, or joined as only identifiers are: TKT-1, A12, a_b.
+_IDENTIFIER = re.compile(r"[^\s,;!?\"'()\[\]{}<>]{2,256}")
+
+
+def _could_be_an_id(word: str) -> bool:
+    return len(word) >= 6 or any(char.isdigit() for char in word) or any(char in "_@/:#-" for char in word[1:-1])
 
 
 _WHEN = re.compile(
@@ -40,6 +45,7 @@ def read(text: str) -> Question:
     >>> read("Where did Dana live before?").asks_past, read("Where does Dana live?").asks_past
     (True, False)
     """
-    ids = tuple(dict.fromkeys(found.rstrip(".:") for found in _IDENTIFIER.findall(text)))
+    found = dict.fromkeys(word.rstrip(".:") for word in _IDENTIFIER.findall(text))
+    ids = tuple(word for word in found if _could_be_an_id(word))
     words = frozenset(word.casefold() for word in _WORD.findall(text))
     return Question(text, _PAST.search(text) is not None, _WHEN.match(text) is not None, ids, words)
