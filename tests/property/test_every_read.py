@@ -1,4 +1,4 @@
-"""Every read path the engine has, in one table made from the code; each runs under a View that hides the best answer."""
+"""Every read path the engine has, in one table made from the code; each is run under a View that hides an answer."""
 
 import inspect
 from collections.abc import Callable, Iterator
