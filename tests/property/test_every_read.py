@@ -40,6 +40,7 @@ READS: dict[str, Read] = {
     "count": lambda s, v: _named(s, [s.engine.count(v) > 3, True, True, True]),
     "versions": lambda s, v: [s.engine.versions(v, key.scope, key.id) for key in (s.hidden, *s.seen)],
     "session": lambda s, v: [s.engine.session(v, scope, "s") for scope in (BOB, ALICE)],
+    "in_session": lambda s, v: s.engine.in_session(v, "s"),
     "neighbours": lambda s, v: [
         _named(s, [bool(around) for around in s.engine.neighbours(v, [s.hidden, *s.seen], reach=1)]),
         s.engine.neighbours(v, s.seen, reach=2),
