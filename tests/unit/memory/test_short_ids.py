@@ -1,14 +1,7 @@
-"""Short identifiers are looked up as such in a question; ordinary short words are not."""
+"""A short identifier in a question is looked up as one."""
 
 import kektor
-from kektor.memory.recall.question import read
 from tests.support.embedders import HashingEmbedder
-
-
-def test_what_could_be_an_id() -> None:
-    assert read("is TKT-1 like A12, or a_b?").possible_ids == ("TKT-1", "A12", "a_b")
-    assert read("is it in the box or not").possible_ids == ()
-    assert read("status of invoice-2024.").possible_ids == ("status", "invoice-2024")
 
 
 def test_a_short_id_is_found_by_its_name() -> None:
