@@ -1,9 +1,9 @@
 """Isolation on PersonaMem: 37 people in one index, and what any of them finds of another.
 
-Ingests every conversation under its user (`ingest_messages`), with one sentence planted for each that nobody else could
-guess. Then each user asks, by every way to read, for the best match that another user has: that sentence, a sentence of
-the other's talk, the other's ids, the other's vector. Reports how many answers were another's (it must be 0) and, as the
-control, how many of the same questions the owner has answered. No language model is involved.
+Ingests every conversation under its user (`ingest_messages`), with one sentence planted for each that nobody else
+could guess. Then each user asks, by every way to read, for the best match that another user has: that sentence, a
+sentence of the other's talk, the other's ids, the other's vector. Reports how many answers were another's (it must
+be 0) and, as the control, how many of the same questions the owner has answered. No language model is involved.
 
     KEKTOR_BENCH_DATA=… python benchmarks/memory/personamem.py [--messages N] [--others N] [--out benchmarks/memory/results]
 
@@ -18,6 +18,7 @@ import os
 import random
 import re
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -65,8 +66,21 @@ def main() -> None:
             ingest(database, user, said) for user, said in track(sorted(talks.items()), "ingesting", console=console)
         ]
         ingested = time.perf_counter() - began
+        embedder = database.index(INDEX).settings.fingerprint
         found, asked, answered, spent = ask_all(database, owners, options.others, console)
     figures = {
+        "version": kektor.__version__,
+        "commit": subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout.strip(),
+        "embedder": embedder,
+        "cores": os.cpu_count(),
+        "data_sha256": DATA_SHA256,
+        "messages_a_user_at_most": options.messages or None,
         "users": len(owners),
         "messages": sum(map(len, talks.values())),
         "ingest_seconds": round(ingested, 1),
