@@ -5,7 +5,7 @@ could guess. Then each user asks, by every way to read, for the best match that 
 sentence of the other's talk, the other's ids, the other's vector. Reports how many answers were another's (it must
 be 0) and, as the control, how many of the same questions the owner has answered. No language model is involved.
 
-    KEKTOR_BENCH_DATA=… python benchmarks/memory/personamem.py [--messages N] [--others N] [--out benchmarks/memory/results]
+    KEKTOR_BENCH_DATA=… python benchmarks/memory/personamem.py [--messages N] [--others N] [--out FOLDER]
 
 The data is MIT; it is read from KEKTOR_BENCH_DATA and never copied here.
 """
