@@ -102,7 +102,8 @@ def of_kektor(
     with kektor_server(folder / "data") as (url, pid):
         body = [msgspec.json.encode({"vector": query.tolist(), "k": K, "ef": given.ef}) for query in queries]
         path = "/v1/indexes/glove/search"
-        hits = [httpx.post(url + path, content=each).json()["hits"] for each in body[:500]]
+        with httpx.Client(base_url=url, timeout=60) as http:
+            hits = [http.post(path, content=each).json()["hits"] for each in body[:500]]
         share = recall([[int(hit["id"]) for hit in row] for row in hits], truth)
         for connections in CONNECTIONS:
             under = loaded(folder, url, path, body, connections, given.seconds, pid)
@@ -213,7 +214,8 @@ def of_chroma(
         ]
         path = f"{api.removeprefix(url)}/{collection}/query"
         headers = {"content-type": "application/json"}
-        found = [httpx.post(url + path, content=each, headers=headers).json()["ids"][0] for each in body[:500]]
+        with httpx.Client(base_url=url, timeout=60, headers=headers) as http:
+            found = [http.post(path, content=each).json()["ids"][0] for each in body[:500]]
         share = recall([[int(name) for name in row] for row in found], truth)
         for connections in CONNECTIONS:
             under = loaded(folder, url, path, body, connections, given.seconds, process.pid)
