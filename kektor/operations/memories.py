@@ -168,7 +168,7 @@ class MemoryOperations(BaseOperations):
             valid_from=valid_from,
             valid_to=valid_to,
             claim=claim(request.claim),
-            evidence=tuple(map(_span, request.evidence)),
+            evidence=_spans(request.evidence),
         )
 
     def _replacement(self, kind: type[Evolve | Correct], node_id: str, request: rq.EvolveRequest) -> Evolve | Correct:
@@ -178,7 +178,7 @@ class MemoryOperations(BaseOperations):
             text=check_text(request.text),
             node_id=clock.new_id(),
             claim=claim(request.claim),
-            evidence=tuple(map(_span, request.evidence)),
+            evidence=_spans(request.evidence),
             checks_duplicates=False,
         )
         return kind(
@@ -225,11 +225,18 @@ def _check_ids(ids: list[str]) -> None:
         check_id(node_id, field=f"ids[{number}]")
 
 
-def _span(given: rq.EvidenceIn) -> Evidence:
-    if given.quote is None and (given.start is None or given.end is None):
-        raise Invalid("evidence needs a quote, or start and end", field="evidence")
-    start = -1 if given.start is None else given.start
-    return Evidence(given.source, start, -1 if given.end is None else given.end, given.quote or "")
+def _spans(given: list[rq.EvidenceIn]) -> tuple[Evidence, ...]:
+    """As asked for: the policy on evidence finds the source, and the offsets that were not given."""
+    spans = []
+    for number, span in enumerate(given):
+        if span.quote is None and (span.start is None or span.end is None):
+            raise Invalid("evidence needs a quote, or start and end", field=f"evidence[{number}].quote")
+        for name, offset in (("start", span.start), ("end", span.end)):
+            if offset is not None and offset < 0:
+                raise Invalid(f"{name} is {offset}; offsets count from 0", field=f"evidence[{number}].{name}")
+        start = -1 if span.start is None else span.start
+        spans.append(Evidence(span.source, start, -1 if span.end is None else span.end, span.quote or ""))
+    return tuple(spans)
 
 
 def _forgotten(node: Node, why: str) -> ForgottenNode:

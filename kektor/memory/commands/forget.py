@@ -9,6 +9,7 @@ from kektor.engine.records import Node, NodeKey, Receipt
 from kektor.engine.view import ScopeRule
 from kektor.memory.commands.base import MemoryCommand, key_of, target
 from kektor.memory.commands.versions import settle
+from kektor.memory.inputs import may_write
 from kektor.memory.tombstones import guard
 
 __all__ = ["Erase", "Reached", "reach"]
@@ -38,7 +39,7 @@ class Erase(MemoryCommand):
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
         self.settings(tx)
         targets = [target(tx, principal, self.index, node_id, self.rule) for node_id in dict.fromkeys(self.ids)]
-        self.reached = reach(tx, self.index, targets)
+        self.reached = reach(tx, self.index, targets, principal)
         if self.dry_run:
             return Receipt("preview", ids=[node.id for node in self.reached.matched])
         doomed = [*self.reached.matched, *self.reached.derived, *self.reached.copies]
@@ -52,10 +53,11 @@ class Erase(MemoryCommand):
         return Receipt("erased", ids=[node.id for node in doomed])
 
 
-def reach(tx: Transaction, index: str, targets: list[Node]) -> Reached:
+def reach(tx: Transaction, index: str, targets: list[Node], principal: Principal) -> Reached:
     """The whole lineages of the targets, and along `copied_from`, `derived_from` and evidence what rests on them.
 
-    A memory with other evidence left keeps standing on it; one whose every source goes is derived and goes too.
+    A memory with other evidence left keeps standing on it, and so does one that the caller may not change: both lose
+    the quote. One whose every source goes is derived and goes too.
     """
     matched = _lineages(tx, index, targets)
     derived: dict[NodeKey, Node] = {}
@@ -74,7 +76,11 @@ def reach(tx: Transaction, index: str, targets: list[Node]) -> Reached:
             if other in matched or other in derived or other in copies:
                 continue
             rests = tx.node(index, other)
-            if rests is None or (found is derived and _stands(rests, edge.rel, matched, derived)):
+            if rests is None:
+                continue
+            if found is derived and (
+                not may_write(principal, index, rests.scope) or _stands(rests, edge.rel, matched, derived)
+            ):
                 continue
             for key, version in _lineages(tx, index, [rests]).items():
                 found[key] = version
@@ -94,8 +100,7 @@ def _stands(node: Node, rel: str, *gone: dict[NodeKey, Node]) -> bool:
     """Whether a node still rests on a source that stays, or never rested on one: then it was only borne out."""
     if not node.evidence:
         return rel == "evidence_of"
-    lost = {key.id for table in gone for key in table}
-    return any(span.source not in lost for span in node.evidence)
+    return any(not any(span.key in table for table in gone) for span in node.evidence)
 
 
 def _withdraw_quotes(tx: Transaction, index: str, doomed: list[Node]) -> None:
@@ -105,5 +110,5 @@ def _withdraw_quotes(tx: Transaction, index: str, doomed: list[Node]) -> None:
         for edge, _, dst in tx.edges(index, key_of(source), "out"):
             rests = tx.node(index, dst) if edge.rel == "evidence_of" and dst not in going else None
             if rests is not None:
-                kept = tuple(span for span in rests.evidence if span.source != source.id)
+                kept = tuple(span for span in rests.evidence if span.key not in going)
                 tx.amend(index, dst, evidence=kept)

@@ -9,6 +9,7 @@ from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import Evidence, Kind, Node
 from kektor.errors import Blocked, Invalid
 from kektor.memory.drafts import Draft
+from kektor.memory.sources import source_for
 
 __all__ = ["EvidencePolicy"]
 
@@ -29,8 +30,10 @@ class EvidencePolicy:
         for draft in command.drafts:
             if draft.kind is Kind.SOURCE:
                 continue
-            grants = principal.grants_for(draft.index)
-            draft.evidence = tuple(self._resolve(span, draft, grants, tx) for span in draft.evidence)
+            draft.evidence = tuple(
+                self._resolve(span, f"evidence[{number}]", draft, principal, tx)
+                for number, span in enumerate(draft.evidence)
+            )
             if required and draft.kind is Kind.MEMORY and not draft.evidence:
                 raise Blocked(
                     "this index requires evidence (policy evidence=require): name a source and quote it",
@@ -38,38 +41,33 @@ class EvidencePolicy:
                     details={"policy": "evidence"},
                 )
 
-    def _resolve(self, span: Evidence, draft: Draft, grants: Any, tx: Transaction) -> Evidence:
-        found = [
-            node
-            for node in tx.nodes_of_id(draft.index, span.source)
-            if node.kind is Kind.SOURCE
-            and node.scope in (draft.scope, type(draft.scope)())
-            and any(grant.admits(node.scope) for grant in grants)
-        ]
-        if not found:
-            raise Invalid(f"there is no source {span.source!r} for this evidence", field="evidence.source")
-        source = found[0]
-        start, end = _locate(span, source)
+    def _resolve(self, span: Evidence, where: str, draft: Draft, principal: Principal, tx: Transaction) -> Evidence:
+        source = source_for(tx, principal, draft.index, span.source, draft.scope)
+        if source is None:
+            raise Invalid(f"there is no source {span.source!r} for this evidence", field=f"{where}.source")
+        start, end = _locate(span, where, source)
         quote = source.text[start:end]
-        return structs.replace(span, start=start, end=end, quote=quote, cls=_class_of(source))
+        return structs.replace(span, start=start, end=end, quote=quote, cls=_class_of(source), scope=source.scope)
 
 
-def _locate(span: Evidence, source: Node) -> tuple[int, int]:
-    """Offsets in code points; -1 stands for one that was not given."""
-    if span.start >= 0 and span.end >= 0:
-        if not 0 <= span.start < span.end <= len(source.text):
-            raise Invalid(
-                f"the span {span.start} to {span.end} lies outside of source {source.id!r} "
-                f"({len(source.text)} characters)",
-                field="evidence.start",
-            )
-        if span.quote and source.text[span.start : span.end] != span.quote:
-            raise Invalid(f"the quote is not what source {source.id!r} says there", field="evidence.quote")
-        return span.start, span.end
-    at = source.text.find(span.quote) if span.quote else -1
-    if at < 0:
-        raise Invalid(f"source {source.id!r} does not contain the quote word for word", field="evidence.quote")
-    return at, at + len(span.quote)
+def _locate(span: Evidence, where: str, source: Node) -> tuple[int, int]:
+    """Offsets in code points; -1 stands for one that was not given, which the length of the quote tells."""
+    start, end = span.start, span.end
+    if start < 0 and end < 0:
+        start = source.text.find(span.quote) if span.quote else -1
+        if start < 0:
+            raise Invalid(f"source {source.id!r} does not contain the quote word for word", field=f"{where}.quote")
+        return start, start + len(span.quote)
+    start = end - len(span.quote) if start < 0 else start
+    end = start + len(span.quote) if end < 0 else end
+    if not 0 <= start < end <= len(source.text):
+        raise Invalid(
+            f"the span {start} to {end} lies outside of source {source.id!r} ({len(source.text)} characters)",
+            field=f"{where}.start" if span.start >= 0 else f"{where}.end",
+        )
+    if span.quote and source.text[start:end] != span.quote:
+        raise Invalid(f"the quote is not what source {source.id!r} says there", field=f"{where}.quote")
+    return start, end
 
 
 def _class_of(source: Node) -> str:
