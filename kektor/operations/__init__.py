@@ -6,6 +6,7 @@ door does.
 
 from kektor.operations.admin import AdminOperations
 from kektor.operations.export import ExportOperations
+from kektor.operations.graph import GraphOperations
 from kektor.operations.indexes import IndexOperations
 from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
@@ -17,6 +18,7 @@ __all__ = ["Operations"]
 
 class Operations(
     ReadOperations,
+    GraphOperations,
     MemoryOperations,
     TombstoneOperations,
     NodeOperations,
