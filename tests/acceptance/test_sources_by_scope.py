@@ -34,7 +34,7 @@ def test_scope_caller_cannot_widen_by_a_decoy(stage: Stage, decoy_first: bool) -
         stage.preparing("alice").remember("A decoy of hers", id=source)
     for dry_run in (True, False):
         shown = alice.erase(source, dry_run=dry_run)
-        assert texts_of(shown["matched"]) == ["A decoy of hers"]
+        assert _ids(shown["matched"]) == [source]
         assert shown["derived"] == shown["copies"] == []
         assert "9281" not in str(shown)
     assert bob.get("bp")["evidence"][0]["quote"] == PIN
@@ -55,11 +55,10 @@ def test_scope_caller_cannot_widen_by_a_shared_decoy(stage: Stage) -> None:
     bob.remember("Bob's pin is 9281", id="bp", evidence=[{"source": source, "quote": PIN}])
     stage.preparing().remember("A decoy for all", id="decoy")
     assert _ids(operator.erase("decoy")["matched"]) == ["decoy"]
-    operator.remember("Another decoy", id="bp")
     (other,) = _said(stage.preparing("carol"), "Carol's pin is 4410")
     stage.preparing("carol").remember("Carol's pin", id="bp", evidence=[{"source": other, "quote": "pin is 4410"}])
     assert texts_of(stage.preparing("carol").erase(other)["derived"]) == ["Carol's pin"]
-    assert bob.get("bp", scope={"user": "bob"})["evidence"][0]["quote"] == PIN
+    assert bob.get("bp")["evidence"][0]["quote"] == PIN
     found = operator.recall("Whose pin is it?", k=20)
     assert "Bob's pin is 9281" in [hit["memory"]["text"] for hit in found["hits"]]
 
