@@ -72,26 +72,17 @@ class MemoryOperations(BaseOperations):
         """It was seen to hold again."""
         return self._submit(Confirm(**self._about(node_id, request), evidence=request.evidence), principal)
 
-    def reinforce(
-        self,
-        index: str,
-        ids: list[str],
-        scope: rq.ScopeIn | None,
-        principal: Principal,
-        *,
-        reason: str = "",
-        idempotency_key: str | None = None,
-    ) -> Receipt:
+    def reinforce(self, request: rq.ReinforceRequest, principal: Principal) -> Receipt:
         """Count a use; reading never does."""
-        _check_ids(ids)
+        _check_ids(request.ids)
         command = Reinforce(
             context=self.context,
-            index=index,
-            ids=ids,
-            rule=read_rule(scope),
-            reason=reason,
-            idempotency_key=idempotency_key,
-            asked=[ids, scope],
+            index=request.index,
+            ids=request.ids,
+            rule=read_rule(request.scope),
+            reason=request.reason,
+            idempotency_key=request.idempotency_key,
+            asked=request,
         )
         return self._submit(command, principal)
 
