@@ -293,7 +293,7 @@ BAD = [
     Bad("remember", {"claim": ["a", "", "c"]}, "claim.predicate"),
     Bad("remember", {"evidence": [{"source": "nowhere", "quote": "q"}]}, "evidence[0].source"),
     Bad("remember", {"evidence": [{"source": "{source}", "quote": "never said"}]}, "evidence[0].quote"),
-    Bad("remember", {"evidence": [{"source": "{source}", "start": 5, "end": 500}]}, "evidence.start"),
+    Bad("remember", {"evidence": [{"source": "{source}", "start": 5, "end": 500}]}, "evidence[0].start"),
     Bad("confirm", {"evidence": "nowhere"}, "evidence"),
     Bad("forget", {"ids": []}, "ids"),
     Bad("upsert", {"nodes": []}, "nodes"),
