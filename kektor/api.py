@@ -3,8 +3,9 @@
 import os
 import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import structs
 
@@ -25,6 +26,9 @@ from kektor.models import Embedder
 from kektor.operations import Operations
 from kektor.storage.store import Durability
 from kektor.text import Digester
+
+if TYPE_CHECKING:
+    from kektor.storage.keys import KeyRing
 
 __all__ = ["Database", "open"]
 
@@ -52,7 +56,13 @@ def open(  # noqa: A001 - read as kektor.open
     folder, acting, durability = _folder(path), _actor(actor), Durability.parse(typed(str, sync, field="sync"))
     engine = LocalEngine(folder, durability=durability)
     try:
-        return Database(engine, secret=engine.secret("digest.key"), actor=acting, embedder=embedder)
+        return Database(
+            engine,
+            secret=engine.secret("digest.key"),
+            actor=acting,
+            embedder=embedder,
+            keys=lambda: engine.signing_keys,
+        )
     except BaseException:
         engine.close()
         raise
@@ -86,15 +96,19 @@ class Database:
         secret: bytes,
         actor: Actor,
         embedder: str | Embedder | Callable[[list[str]], Any] | None,
+        keys: "Callable[[], KeyRing] | None" = None,
     ) -> None:
         self.engine = engine
         self.actor = actor
         self._models = _Models(embedder)
+        signing = keys or _keys_in_memory()
         context = MemoryContext(
             engine,
             digester=Digester(secret),
             tokenizer=models.default_tokenizer(),
             embedder_of=self._models.get,
+            sign=lambda payload: signing().sign(payload, "receipts"),
+            jwks=lambda: signing().jwks(),
         )
         self.gateway = Gateway(engine, write_policies(context))
         self.operations = Operations(
@@ -161,6 +175,18 @@ class Database:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _keys_in_memory() -> "Callable[[], KeyRing]":
+    """Of an engine that keeps none: made at the first signature, since importing the curves takes its time."""
+
+    @cache
+    def made() -> "KeyRing":
+        from kektor.storage.keys import KeyRing
+
+        return KeyRing(None)
+
+    return made
 
 
 class _Models:

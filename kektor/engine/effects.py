@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from kektor.engine.records import Actor, Edge, Evidence, IndexSettings, Node, Scope, State, Tombstone
+from kektor.engine.records import Actor, Edge, Erasure, Evidence, IndexSettings, Node, Scope, State, Tombstone
 
 __all__ = [
     "AddVector",
@@ -24,6 +24,7 @@ __all__ = [
     "KeepOutcome",
     "LiftTombstone",
     "PutEdge",
+    "PutErasure",
     "PutIndex",
     "PutKv",
     "PutNode",
@@ -77,6 +78,10 @@ class AmendNode(Struct, frozen=True, array_like=True, tag=5):
     confirmations: int | None = None
     access_count: int | None = None
     access_last: int | None = None
+    lineage: str | None = None
+    version: int | None = None
+    supersedes: str | None = None
+    superseded_by: str | None = None
 
 
 class DropNode(Struct, frozen=True, array_like=True, tag=6):
@@ -140,6 +145,12 @@ class AddVector(Struct, frozen=True, array_like=True, tag=14):
     vector: bytes
 
 
+class PutErasure(Struct, frozen=True, array_like=True, tag=15):
+    """A receipt, or the same one signed again when the bytes are gone."""
+
+    erasure: Erasure
+
+
 Effect: TypeAlias = (
     PutIndex
     | DropIndex
@@ -155,6 +166,7 @@ Effect: TypeAlias = (
     | LiftTombstone
     | KeepOutcome
     | AddVector
+    | PutErasure
 )
 
 

@@ -238,7 +238,7 @@ class IndexSpace:
             self.edges.drop(number)
         self.nodes.drop(slot)
         self.vectors.remove(np.array([slot], np.uint32), lsn=lsn, erase=True)
-        self.texts.remove(slot, lsn=lsn)
+        self.texts.remove(slot, lsn=lsn, erase=True)
 
     def put_edge(self, effect: PutEdge) -> None:
         self.edges.put(effect.number, _encode(EdgeRow(effect.src, effect.dst, effect.edge)))
@@ -255,6 +255,7 @@ class IndexSpace:
     def _replace(self, slot: int, old: Node, new: Node) -> None:
         self.nodes.put(slot, _encode(new))
         self.columns.change(slot, old, new)
+        self.names.change(slot, old, new)
 
     def _register(self, slot: int, node: Node) -> None:
         self.columns.add(slot, node)

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 from kektor_native import CHUNK_HEADER_BYTES, Chunk, CorruptFile, check_chunk, write_chunk
 
-from kektor.engine.effects import DropKv, KeepOutcome, LiftTombstone, PutKv, PutTombstone
-from kektor.engine.records import IndexSettings, Scope, Tombstone
+from kektor.engine.effects import DropKv, KeepOutcome, LiftTombstone, PutErasure, PutKv, PutTombstone
+from kektor.engine.records import Erasure, IndexSettings, Scope, Tombstone
 
 __all__ = ["OUTCOMES_KEPT_FOR", "SmallTables"]
 
@@ -39,6 +39,7 @@ class _Saved(msgspec.Struct, frozen=True, array_like=True):
     kv: list[_KvRow]
     tombstones: list[Tombstone]
     outcomes: list[KeepOutcome]
+    erasures: list[Erasure] = []
 
 
 class SmallTables:
@@ -53,6 +54,7 @@ class SmallTables:
         self.kv: dict[tuple[int, Scope, str], tuple[Any, int]] = {}
         self.tombstones: dict[str, Tombstone] = {}
         self.outcomes: dict[bytes, KeepOutcome] = {}
+        self.erasures: dict[str, Erasure] = {}
         self._standing: dict[tuple[int, Scope, bytes], tuple[str, ...]] = {}
         self._guards: dict[tuple[int, Scope, bytes], tuple[str, ...]] = {}
         """By the least of its tokens, which a sentence that holds all of them holds, too."""
@@ -79,6 +81,7 @@ class SmallTables:
         for tombstone in saved.tombstones:
             tables.put_tombstone(PutTombstone(tombstone))
         tables.outcomes = {kept.key: kept for kept in saved.outcomes}
+        tables.erasures = {erasure.id: erasure for erasure in saved.erasures}
         return tables
 
     def standing(self, index: int, scope: Scope, digest: bytes) -> list[Tombstone]:
@@ -127,6 +130,9 @@ class SmallTables:
         if stone.tokens:
             yield self._guards, min(stone.tokens)
 
+    def put_erasure(self, effect: PutErasure) -> None:
+        self.erasures[effect.erasure.id] = effect.erasure
+
     def keep_outcome(self, effect: KeepOutcome) -> None:
         self.outcomes[effect.key] = effect
         # Kept in the order of time, so the oldest come first.
@@ -155,6 +161,7 @@ class SmallTables:
             [_KvRow(index, scope, key, value, version) for (index, scope, key), (value, version) in self.kv.items()],
             list(self.tombstones.values()),
             list(self.outcomes.values()),
+            list(self.erasures.values()),
         )
         self._frozen, self._lsn = msgspec.msgpack.encode(saved), lsn
         return [Chunk(_FILE, True)]

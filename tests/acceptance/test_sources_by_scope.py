@@ -104,3 +104,32 @@ def test_scope_of_equal_ids_is_told_apart_in_answers(stage: Stage) -> None:
     hits = stage.operator.recall("What colour is the lighthouse paint?")["hits"]
     assert {hit["memory"]["text"] for hit in hits} >= {"The lighthouse paint is red", "The lighthouse paint is blue"}
     assert known_ids({"hits": hits}).count("paint") == 2
+
+
+@pytest.mark.promise("evidence.source_delete_reaches_derived")
+def test_evidence_of_an_earlier_version_takes_that_version_alone(stage: Stage) -> None:
+    """A version with its own source stays when the source of the one before it goes; the id of that one is free."""
+    alice = stage.preparing("alice")
+    old, new = _said(alice, "The zephyr boat is red", "They painted the boat blue")
+    alice.remember("The boat is red", id="v1", evidence=[{"source": old, "quote": "zephyr boat is red"}])
+    quote = {"source": new, "quote": "painted the boat blue"}
+    v2 = alice.evolve("v1", "The boat is blue", evidence=[quote])["id"]
+    taken = stage.caller("alice").erase(old)
+    assert _ids(taken["derived"]) == ["v1"]
+    kept = alice.get(v2)
+    assert (kept["text"], kept["status"], kept["lineage"], kept["supersedes"]) == (
+        "The boat is blue",
+        "current",
+        v2,
+        None,
+    )
+    assert texts_of(alice.history(v2)) == ["The boat is blue"]
+    assert [span["quote"] for span in kept["evidence"]] == ["painted the boat blue"]
+    assert v2 in known_ids(alice.recall("Which colour is the boat?"))
+    assert "zephyr" not in str(alice.list(kinds=["source", "memory"], include=["superseded"]))
+    alice.remember("Nothing to do with boats", id="v1")
+    assert texts_of(alice.history("v1")) == ["Nothing to do with boats"]
+    assert texts_of(alice.history(v2)) == ["The boat is blue"]
+    later = alice.evolve(v2, "The boat is green")["id"]
+    assert texts_of(alice.history(later)) == ["The boat is blue", "The boat is green"]
+    assert v2 in _ids(stage.caller("alice").erase(new)["derived"])
