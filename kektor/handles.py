@@ -2,6 +2,7 @@
 
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime
 from typing import Any
 
@@ -31,6 +32,7 @@ from kektor.memory.objects import (
     Path,
     Recall,
     Review,
+    SessionPage,
     Subgraph,
     Tombstone,
     memory_of,
@@ -39,7 +41,7 @@ from kektor.memory.reading import only_by_id
 from kektor.operations import Operations
 from kektor.operations.graph import Progress
 
-__all__ = ["IndexHandle", "MemoryHandle"]
+__all__ = ["IndexHandle", "MemoryHandle", "SessionHandle"]
 
 Time = str | int | float | datetime | date
 Filter = str | Mapping[str, Any]
@@ -140,9 +142,9 @@ class MemoryHandle:
         return self._operations.reinforce(request, self._principal)
 
     def forget(self, *, ids: Sequence[str] | None = None, **fields: Any) -> Forgotten:
-        """Forget by `ids`, `query`, `filter` or `preview`; one of them.
+        """Forget by `ids`, `query`, `filter`, `preview` or `expired=True`; one of them.
 
-        `mode` is `retract` (default), `archive` or `erase`. By query or filter it is a preview unless
+        `mode` is `retract` (default), `archive` or `erase`. By query, filter or age it is a preview unless
         `dry_run=False`; `forget(preview=shown.preview)` does exactly what was shown. Also `reason, idempotency_key,
         now, tz`.
         """
@@ -163,6 +165,38 @@ class MemoryHandle:
         """One receipt."""
         return self._operations.erasure(_id(id), self._principal)
 
+    def share(self, id: str, *, to: Mapping[str, Any], **fields: Any) -> Receipt:
+        """Copy a memory to another scope or index: `to={"index"?, "scope"?: {"user", "agent", "project"}}`.
+
+        The copy knows what it is a copy of, so that erasing the original reaches it. `move=True` archives the original.
+        """
+        return self._operations.share(_id(id), self._request(rq.ShareRequest, to=to, **fields), self._principal)
+
+    def start_session(self, id: str | None = None, **fields: Any) -> Receipt:
+        """Begin a session; `title` is optional. The receipt's id is its name."""
+        return self._operations.start_session(self._request(rq.StartSessionRequest, id=id, **fields), self._principal)
+
+    def end_session(self, session: str, **fields: Any) -> Receipt:
+        """Summarise a session in its own words; `of` is the summary's id. Its messages are recalled as before."""
+        return self._operations.end_session(
+            typed(str, session, field="session"), self._request(rq.EndSessionRequest, **fields), self._principal
+        )
+
+    @contextmanager
+    def session(self, id: str | None = None, *, title: str | None = None) -> Iterator["SessionHandle"]:
+        """A session for the length of a block, which ends it.
+
+        >>> with mem.session("monday") as talk:
+        ...     talk.say("user", "I moved to Oslo in May.")  # doctest: +SKIP
+        """
+        name = str(self.start_session(id, title=title).id)
+        yield SessionHandle(self, name)
+        self.end_session(name)
+
+    def sessions(self, **fields: Any) -> SessionPage:
+        """A page of sessions in the order in which they began. Fields: `limit, cursor`."""
+        return self._operations.sessions(self._index, self._principal, **_page(fields))
+
     def tombstones(self) -> list[Tombstone]:
         """What must not come back, oldest first: `class_` is `value` (rejected) or `erasure`."""
         found: list[Tombstone] = []
@@ -176,10 +210,11 @@ class MemoryHandle:
     def reviews(self, *, status: str = "open") -> list[Review]:
         """What waits for a decision, oldest first: contested, proposed, imported, asked about. `status` is `open`,
         `asked`, `decided` or `all`."""
+        known = typed(str, status, field="status")
         reviews: list[Review] = []
         cursor: str | None = None
         while True:
-            page = self._operations.reviews(self._index, self._principal, status=status, limit=1000, cursor=cursor)
+            page = self._operations.reviews(self._index, self._principal, status=known, limit=1000, cursor=cursor)
             reviews += page.items
             if (cursor := page.next_cursor) is None:
                 return reviews
@@ -266,6 +301,24 @@ class MemoryHandle:
         if "index" in fields:
             raise Invalid("this handle is of one index: open another with db.memory(index)", field="index")
         return convert(kind, {"index": self._index, **plain(fields)})
+
+
+class SessionHandle:
+    """One session of a memory handle."""
+
+    def __init__(self, memory: MemoryHandle, name: str) -> None:
+        self._memory = memory
+        self.name = name
+
+    def say(self, role: str, content: str, **fields: Any) -> str:
+        """Keep one message; returns its id. Fields: `at, speaker, id, metadata`."""
+        message = {"role": role, "content": content, **fields}
+        receipt = self._memory.ingest_messages([message], session=self.name)
+        return str((receipt.ids or [""])[0])
+
+    def ingest(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> Receipt:
+        """Keep several messages."""
+        return self._memory.ingest_messages(messages, session=self.name, **fields)
 
 
 class IndexHandle:
@@ -423,3 +476,12 @@ def _id(value: Any) -> str:
 
 def _scope(value: Mapping[str, Any] | None) -> rq.ScopeIn | None:
     return typed(rq.ScopeIn | None, value, field="scope")  # type: ignore[arg-type]
+
+
+def _page(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What a page is asked for with, each of its type."""
+    kinds: dict[str, Any] = {"limit": int, "cursor": str | None}
+    for name in fields:
+        if name not in kinds:
+            raise Invalid(f"a page takes limit and cursor, not {name!r}", field=name)
+    return {name: typed(kinds[name], value, field=name) for name, value in fields.items()}

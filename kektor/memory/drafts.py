@@ -12,6 +12,7 @@ from kektor.engine.records import (
     Moment,
     Node,
     NodeKey,
+    Origin,
     Scope,
     State,
     Status,
@@ -74,7 +75,16 @@ class Draft:
     def key(self) -> NodeKey:
         return NodeKey(self.scope, self.node_id)
 
-    def node(self, actor: Actor, now: int, *, lineage: str = "", version: int = 1, supersedes: str = "") -> Node:
+    def node(
+        self,
+        actor: Actor,
+        now: int,
+        *,
+        lineage: str = "",
+        version: int = 1,
+        supersedes: str = "",
+        origin: Origin | None = None,
+    ) -> Node:
         """The node this draft becomes at a moment."""
         state = State(
             now,
@@ -105,6 +115,7 @@ class Draft:
             raw=self.raw,
             digest=self.digest,
             topic=self.topic,
+            origin=origin,
         )
 
 

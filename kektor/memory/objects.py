@@ -24,6 +24,8 @@ from kektor.engine.records import (
 from kektor.engine.records import Edge as EdgeRecord
 from kektor.engine.records import Evidence as EvidenceRecord
 from kektor.engine.records import Tombstone as TombstoneRecord
+from kektor.query.plan.pipe import Aggregate
+from kektor.query.plan.run import Relaxed, StageTrace, Unresolved
 
 __all__ = [
     "Access",
@@ -51,12 +53,15 @@ __all__ = [
     "NodeOut",
     "NodeScore",
     "Path",
+    "PlanRun",
     "Premise",
     "Recall",
     "Review",
     "ReviewPage",
     "ScopeOut",
     "SearchHit",
+    "Session",
+    "SessionPage",
     "Subgraph",
     "SubgraphNode",
     "Suggested",
@@ -182,6 +187,8 @@ class Hit(Struct, frozen=True):
     connected_keys: list[str] = []
     told_earlier: bool = False
     """Another hit tells something later of the same subject and predicate."""
+    superseded_by: str | None = None
+    """Of a source: the memory that took the place of one that rests on it."""
 
 
 class Premise(Struct, frozen=True):
@@ -212,6 +219,7 @@ class Recall(Struct, frozen=True):
     history_used: bool
     trace_id: str
     trace: dict[str, Any] | None = None
+    plan: "PlanRun | None" = None
 
     def __str__(self) -> str:
         return self.context
@@ -221,6 +229,20 @@ class Recall(Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.hits)
+
+
+class PlanRun(Struct, frozen=True):
+    """How a plan went.
+
+    `program` is the plan as it was given or made of the question; `relaxed` the soft parts that were given up, in
+    their order; `unresolved` the names that nothing visible has; `aggregates` what was counted.
+    """
+
+    program: dict[str, Any]
+    stages: list[StageTrace]
+    relaxed: list[Relaxed]
+    unresolved: list[Unresolved]
+    aggregates: list[Aggregate]
 
 
 class ForgottenNode(Struct, frozen=True):
@@ -281,6 +303,25 @@ class Tombstone(Struct, frozen=True, rename={"class_": "class"}):
 
 class TombstonePage(Struct, frozen=True):
     items: list[Tombstone]
+    next_cursor: str | None
+
+
+class Session(Struct, frozen=True):
+    """A conversation: `open`, or `ended` with a summary. Its messages are sources."""
+
+    id: str
+    index: str
+    title: str | None
+    scope: ScopeOut
+    status: str
+    messages: int
+    started_at: str
+    ended_at: str | None
+    summary: str | None
+
+
+class SessionPage(Struct, frozen=True):
+    items: list[Session]
     next_cursor: str | None
 
 

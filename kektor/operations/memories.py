@@ -8,13 +8,16 @@ from kektor.engine.records import Evidence, Receipt, Scope
 from kektor.errors import Invalid
 from kektor.ingest.conversations import IngestMessages, IngestMessagesRequest, message_drafts
 from kektor.memory import requests as rq
+from kektor.memory.claims import remainder_of
 from kektor.memory.commands.details import Confirm, Reinforce, Update
 from kektor.memory.commands.lifecycle import Archive, Correct, Evolve, OnOne, Restore, Retract
 from kektor.memory.commands.remember import Remember
 from kektor.memory.drafts import Draft
 from kektor.memory.inputs import claim, end, moment, read_rule, write_scope
 from kektor.memory.limits import LIMITS, check_id, check_layer, check_metadata, check_tags, check_text
+from kektor.memory.reading import find_one, only_by_id
 from kektor.operations.base import BaseOperations
+from kektor.operations.sessions import check_session
 
 __all__ = ["MemoryOperations"]
 
@@ -41,11 +44,11 @@ class MemoryOperations(BaseOperations):
 
     def evolve(self, node_id: str, request: rq.EvolveRequest, principal: Principal) -> Receipt:
         """The world changed: the text holds from `valid_from` (default now) on, the old version until then."""
-        return self._submit(self._replacement(Evolve, node_id, request), principal)
+        return self._submit(self._replacement(Evolve, node_id, request, principal), principal)
 
     def correct(self, node_id: str, request: rq.EvolveRequest, principal: Principal) -> Receipt:
         """It was never true: the text takes the whole interval, and the old value cannot come back."""
-        return self._submit(self._replacement(Correct, node_id, request), principal)
+        return self._submit(self._replacement(Correct, node_id, request, principal), principal)
 
     def change_state(self, verb: str, node_id: str, request: rq.VerbRequest, principal: Principal) -> Receipt:
         """`retract`, `archive` or `restore`."""
@@ -90,9 +93,9 @@ class MemoryOperations(BaseOperations):
             raise Invalid("messages is empty", field="messages")
         if len(request.messages) > LIMITS["batch"]:
             raise Invalid(f"more than {LIMITS['batch']:,} messages in one call", field="messages")
-        check_text(request.session, field="session")
-        if len(request.session.encode()) > LIMITS["id_bytes"]:
-            raise Invalid(f"session is longer than {LIMITS['id_bytes']} bytes", field="session")
+        check_session(request.session)
+        if request.title is not None:
+            check_text(request.title, field="title")
         scope = write_scope(request.scope, principal, request.index)
         drafts = message_drafts(request, scope, self.context)
         self._writable_index(principal, request.index)
@@ -123,7 +126,7 @@ class MemoryOperations(BaseOperations):
             tags=check_tags(request.tags),
             layer=check_layer(request.layer),
             pinned=request.pinned,
-            session=request.session or "",
+            session="" if request.session is None else check_session(request.session),
             occurred=moment(request.occurred_at, field="occurred_at", tz=tz),
             valid_from=valid_from,
             valid_to=valid_to,
@@ -131,7 +134,9 @@ class MemoryOperations(BaseOperations):
             evidence=_spans(request.evidence),
         )
 
-    def _replacement(self, kind: type[Evolve | Correct], node_id: str, request: rq.EvolveRequest) -> Evolve | Correct:
+    def _replacement(
+        self, kind: type[Evolve | Correct], node_id: str, request: rq.EvolveRequest, principal: Principal
+    ) -> Evolve | Correct:
         draft = Draft(
             index=request.index,
             scope=Scope(),  # the target's, once it is found
@@ -141,10 +146,35 @@ class MemoryOperations(BaseOperations):
             evidence=_spans(request.evidence),
             checks_duplicates=False,
         )
+        kept = self._remainder(node_id, request, principal)
         return kind(
             **self._about(node_id, request),
-            drafts=[draft],
+            drafts=[draft] if kept is None else [draft, kept],
             valid_from=moment(request.valid_from, field="valid_from", tz=request.tz),
+        )
+
+    def _remainder(self, node_id: str, request: rq.EvolveRequest, principal: Principal) -> Draft | None:
+        """What a partial replacement leaves: in the caller's words, or what the old text says besides."""
+        if not request.partial:
+            if request.remainder is not None:
+                raise Invalid("remainder goes with partial=true", field="remainder")
+            return None
+        text = request.remainder
+        if text is None:
+            view = only_by_id(self.engine, principal, request.index, scope=request.scope)
+            text = remainder_of(find_one(self.engine, view, check_id(node_id)).text, request.text)
+        if text is None:
+            raise Invalid(
+                "the old text cannot be split into what this replaces and what stays: pass remainder, the text of "
+                "what stays",
+                field="partial",
+            )
+        return Draft(
+            index=request.index,
+            scope=Scope(),
+            text=check_text(text, field="remainder"),
+            node_id=clock.new_id(),
+            checks_duplicates=False,
         )
 
     def _about(self, node_id: str, request: Any) -> dict[str, Any]:

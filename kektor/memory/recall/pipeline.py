@@ -7,7 +7,7 @@ from msgspec import structs
 
 from kektor import clock
 from kektor.engine.port import Engine
-from kektor.engine.records import IndexSettings, Node, NodeKey, Status
+from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Status
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
 from kektor.memory.objects import Hit, Premise, Recall, memory_of
@@ -18,6 +18,7 @@ from kektor.memory.recall.judge import judge, thresholds_for
 from kektor.memory.recall.pack import pack
 from kektor.memory.recall.premise import unknown_names
 from kektor.memory.recall.question import Question, read
+from kektor.memory.recall.said import as_seen_today
 
 __all__ = ["recall"]
 
@@ -57,7 +58,7 @@ def recall(
     # Only what answers stands for the source it rests on, which may say more than the memory quotes of it.
     now = view.now if view.as_of is None else view.as_of
     hits = [_hit(entry, settings, view, origins) for entry in latest_first(_group_evidence(relevant), k, now)]
-    packed = pack(hits, budget_tokens, context.tokenizer.counts, now)
+    packed = pack(as_seen_today(context, view, hits), budget_tokens, context.tokenizer.counts, now)
     return Recall(
         status=status,
         hits=packed.hits,
@@ -126,8 +127,10 @@ def _group_evidence(ranked: Sequence[Fused]) -> Sequence[Fused]:
     """A memory and the sources it rests on are one hit: the memory, in the best place of the group."""
     resting: dict[NodeKey, Fused] = {}
     for found in ranked:
-        for span in found.candidate.node.evidence:
-            resting.setdefault(span.key, found)
+        node = found.candidate.node
+        if node.kind is Kind.MEMORY:  # a summary stands beside what it is made of
+            for span in node.evidence:
+                resting.setdefault(span.key, found)
     if not resting:
         return ranked
     out: list[Fused] = []
