@@ -80,14 +80,19 @@ class MemoryHandle:
         """
         return self._operations.recall(self._request(rq.RecallRequest, query=query, **fields), self._principal)
 
-    def get(self, id: str, *, resolve: str | None = None, scope: Mapping[str, Any] | None = None) -> Memory:
+    def get(
+        self, id: str, *, resolve: str | None = None, scope: Mapping[str, Any] | None = None, **when: Any
+    ) -> Memory:
         """That version exactly, whatever its state; `resolve="head"` its newest successor.
 
+        With `as_of` the version of the same statement that held then, with `known_at` what the database then knew.
         Where an id stands in several scopes that this handle sees, `scope` says which: `{"user": "alice"}`,
         `{"shared": True}`. Every method that takes an id takes it.
         """
         known = typed(str | None, resolve, field="resolve")  # type: ignore[arg-type]
-        return self._operations.get(self._index, _id(id), self._principal, resolve=known, scope=_scope(scope))
+        return self._operations.get(
+            self._index, _id(id), self._principal, resolve=known, scope=_scope(scope), **_when(when)
+        )
 
     def count(self, **fields: Any) -> int:
         """How many `list` would give in all."""
@@ -472,6 +477,14 @@ def _floats(values: ArrayLike, field: str) -> NDArray[np.float32]:
 
 def _id(value: Any) -> str:
     return typed(str, value, field="id")
+
+
+def _when(fields: Mapping[str, Any]) -> dict[str, Any]:
+    kinds: dict[str, Any] = {"as_of": rq.TimeIn | None, "known_at": rq.TimeIn | None, "tz": str}
+    for name in fields:
+        if name not in kinds:
+            raise Invalid(f"unknown field {name!r}: as_of, known_at and tz say when", field=name)
+    return {name: typed(kinds[name], value, field=name) for name, value in fields.items()}
 
 
 def _scope(value: Mapping[str, Any] | None) -> rq.ScopeIn | None:

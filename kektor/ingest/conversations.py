@@ -113,7 +113,7 @@ class IngestMessages(MemoryCommand):
         if settings is None:
             raise NotFound(f"there is no index {self.index!r}", field="index")
         new = [draft for draft in self.drafts[:-1] if not self._known(engine, draft)]
-        vectors = self.context.embed(settings, [draft.embedded for draft in new], kind="document")
+        vectors = self.context.embed(settings, [draft.text for draft in new], kind="document")
         if vectors is not None:
             for draft, vector in zip(new, vectors, strict=True):
                 draft.vector = vector

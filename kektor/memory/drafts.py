@@ -21,7 +21,7 @@ from kektor.engine.records import (
 from kektor.errors import Blocked
 from kektor.memory.claims import Statement
 
-__all__ = ["Draft", "embedded_text"]
+__all__ = ["Draft"]
 
 
 @dataclass
@@ -65,11 +65,6 @@ class Draft:
     blocked: Blocked | None = None
     """Why this part of a batch is left out."""
     warnings: list[str] = field(default_factory=list)
-
-    @property
-    def embedded(self) -> str:
-        """What the model reads: who says it belongs to what is said."""
-        return embedded_text(self.kind, self.metadata, self.text)
 
     @property
     def key(self) -> NodeKey:
@@ -117,9 +112,3 @@ class Draft:
             topic=self.topic,
             origin=origin,
         )
-
-
-def embedded_text(kind: Kind, metadata: dict[str, Any], text: str) -> str:
-    """What the model reads of a node: who says it belongs to what is said."""
-    speaker = metadata.get("speaker") if kind is Kind.SOURCE else None
-    return f"{speaker}: {text}" if isinstance(speaker, str) else text

@@ -55,7 +55,7 @@ def _calls() -> dict[str, tuple[Callable[[kektor.Database, dict[str, Any]], Any]
     return {
         "remember": (mem("remember", "text", text="A stone"), _fields(rq.RememberRequest)),
         "recall": (mem("recall", "query", query="Which stone?"), _fields(rq.RecallRequest)),
-        "get": (mem("get", "id", id="m"), ["id", "resolve", "scope"]),
+        "get": (mem("get", "id", id="m"), ["id", "resolve", "scope", "as_of", "known_at", "tz"]),
         "history": (mem("history", "id", id="m"), ["id", "scope"]),
         "evidence": (mem("evidence", "id", id="m"), ["id", "scope"]),
         "count": (mem("count"), _fields(rq.ListRequest)),
