@@ -333,12 +333,12 @@ class KvHandle:
     def put(self, key: str, value: Any, **fields: Any) -> KvEntry:
         """Store a value. Fields: `if_match` (the version that must be there, as text), `only_new, idempotency_key,
         reason`."""
-        request = convert(rq.PutKvRequest, {"index": self._index, "value": value, **_plain(fields)})
+        request = convert(rq.PutKvRequest, {"index": self._index, "value": value, **plain(fields)})
         return self._operations.kv_put(key, request, self._principal)
 
     def delete(self, key: str, **fields: Any) -> Receipt:
         """Take a value away; NotFound when there is none."""
-        request = convert(rq.DropKvRequest, {"index": self._index, **_plain(fields)})
+        request = convert(rq.DropKvRequest, {"index": self._index, **plain(fields)})
         return self._operations.kv_delete(key, request, self._principal)
 
 

@@ -14,7 +14,7 @@ from kektor.memory.context import MemoryContext
 from kektor.memory.drafts import Draft
 from kektor.memory.inputs import may_write
 
-__all__ = ["MemoryCommand", "key_of", "one_of", "seen", "target"]
+__all__ = ["MemoryCommand", "key_of", "one_of", "one_scope", "seen", "target"]
 
 
 @dataclass(kw_only=True)
@@ -116,16 +116,20 @@ def target(
 
 
 def one_of(found: list[Node], rule: ScopeRule) -> Node:
-    """Of some nodes of one id the one of exactly the scope asked for; Conflict lists the scopes to choose from."""
-    if len(found) == 1:
-        return found[0]
-    for node in found:
-        if rule != ScopeRule() and node.scope == rule.exactly():
-            return node
-    scopes = [node.scope for node in found]
+    """Of some nodes of one id the one of exactly the scope asked for."""
+    scope = one_scope(found[0].id, [node.scope for node in found], rule)
+    return next(node for node in found if node.scope == scope)
+
+
+def one_scope(name: str, scopes: list[Scope], rule: ScopeRule) -> Scope:
+    """Of the scopes that have a name the one asked for exactly; Conflict lists those to choose from."""
+    if len(scopes) == 1:
+        return scopes[0]
+    if rule != ScopeRule() and rule.exactly() in scopes:
+        return rule.exactly()
     named = [{k: v for k, v in msgspec.structs.asdict(scope).items() if v} or {"shared": True} for scope in scopes]
     raise Conflict(
-        f"{found[0].id!r} stands in {len(scopes)} scopes: pass scope to say which",
+        f"{name!r} stands in {len(scopes)} scopes: pass scope to say which",
         field="scope",
         details={"scopes": named},
     )
