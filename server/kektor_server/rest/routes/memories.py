@@ -1,5 +1,7 @@
 """Memories: saving, reading and what may happen to one."""
 
+from msgspec import structs
+
 from kektor.engine.records import Receipt
 from kektor.memory.objects import Forgotten, Memory, MemoryPage
 from kektor.memory.requests import (
@@ -7,6 +9,7 @@ from kektor.memory.requests import (
     DismissRequest,
     EvolveRequest,
     ForgetRequest,
+    ReinforceRequest,
     RememberRequest,
     ShareRequest,
     UpdateRequest,
@@ -144,11 +147,4 @@ def share(call: Call, id: str, body: ShareRequest) -> Receipt:
 @routes.post("/v1/memories/{id}/reinforce", errors=("not_found", "conflict", "blocked"))
 def reinforce(call: Call, id: str, body: ReinforceBody) -> Receipt:
     """Count a use; reading never does."""
-    return call.operations.reinforce(
-        body.index,
-        [id],
-        body.scope,
-        call.principal,
-        reason=body.reason,
-        idempotency_key=body.idempotency_key,
-    )
+    return call.operations.reinforce(ReinforceRequest(ids=[id], **structs.asdict(body)), call.principal)
