@@ -24,6 +24,8 @@ from kektor.engine.records import (
 from kektor.engine.records import Edge as EdgeRecord
 from kektor.engine.records import Evidence as EvidenceRecord
 from kektor.engine.records import Tombstone as TombstoneRecord
+from kektor.query.plan.pipe import Aggregate
+from kektor.query.plan.run import Relaxed, StageTrace, Unresolved
 
 __all__ = [
     "Access",
@@ -51,12 +53,15 @@ __all__ = [
     "NodeOut",
     "NodeScore",
     "Path",
+    "PlanRun",
     "Premise",
     "Recall",
     "Review",
     "ReviewPage",
     "ScopeOut",
     "SearchHit",
+    "Session",
+    "SessionPage",
     "Subgraph",
     "SubgraphNode",
     "Suggested",
@@ -181,6 +186,8 @@ class Hit(Struct, frozen=True):
     connected_keys: list[str] = []
     told_earlier: bool = False
     """Another hit tells something later of the same subject and predicate."""
+    superseded_by: str | None = None
+    """Of a source: the memory that took the place of one that rests on it."""
 
 
 class Premise(Struct, frozen=True):
@@ -211,6 +218,7 @@ class Recall(Struct, frozen=True):
     history_used: bool
     trace_id: str
     trace: dict[str, Any] | None = None
+    plan: "PlanRun | None" = None
 
     def __str__(self) -> str:
         return self.context
@@ -220,6 +228,20 @@ class Recall(Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.hits)
+
+
+class PlanRun(Struct, frozen=True):
+    """How a plan went.
+
+    `program` is the plan as it was given or made of the question; `relaxed` the soft parts that were given up, in
+    their order; `unresolved` the names that nothing visible has; `aggregates` what was counted.
+    """
+
+    program: dict[str, Any]
+    stages: list[StageTrace]
+    relaxed: list[Relaxed]
+    unresolved: list[Unresolved]
+    aggregates: list[Aggregate]
 
 
 class ForgottenNode(Struct, frozen=True):
@@ -280,6 +302,25 @@ class Tombstone(Struct, frozen=True, rename={"class_": "class"}):
 
 class TombstonePage(Struct, frozen=True):
     items: list[Tombstone]
+    next_cursor: str | None
+
+
+class Session(Struct, frozen=True):
+    """A conversation: `open`, or `ended` with a summary. Its messages are sources."""
+
+    id: str
+    index: str
+    title: str | None
+    scope: ScopeOut
+    status: str
+    messages: int
+    started_at: str
+    ended_at: str | None
+    summary: str | None
+
+
+class SessionPage(Struct, frozen=True):
+    items: list[Session]
     next_cursor: str | None
 
 
@@ -441,7 +482,10 @@ class Index(Struct, frozen=True):
 
 
 class IndexStats(Struct, frozen=True):
-    """Sizes of an index; `vector` and `text` are the counters of those two structures."""
+    """Sizes of an index; `vector` and `text` are the counters of those two structures.
+
+    `shown` is how many nodes of each kind a read shows, now or at the times that were asked for.
+    """
 
     index: str
     nodes: int
@@ -451,11 +495,13 @@ class IndexStats(Struct, frozen=True):
     lsn: int
     vector: dict[str, Any]
     text: dict[str, Any]
+    shown: dict[str, int]
 
 
 def memory_of(node: Node, settings: IndexSettings, *, now: int, known_at: int | None = None) -> Memory:
     """A node as callers see it, at a moment, or as the database held it at `known_at`."""
-    state = (None if known_at is None else node.state_at(known_at)) or node.state
+    node = (None if known_at is None else node.known_at(known_at)) or node
+    state = node.state
     return Memory(
         id=node.id,
         lineage=node.lineage,
@@ -506,8 +552,10 @@ def index_of(settings: IndexSettings) -> Index:
     )
 
 
-def stats_of(index: str, stats: EngineStats) -> IndexStats:
-    return IndexStats(index, stats.nodes, stats.vectors, stats.texts, stats.edges, stats.lsn, stats.vector, stats.text)
+def stats_of(index: str, stats: EngineStats, shown: dict[str, int]) -> IndexStats:
+    return IndexStats(
+        index, stats.nodes, stats.vectors, stats.texts, stats.edges, stats.lsn, stats.vector, stats.text, shown
+    )
 
 
 def scope_of(scope: Scope) -> ScopeOut:

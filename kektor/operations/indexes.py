@@ -1,16 +1,18 @@
 """Indexes: create, list, configure, drop, maintain."""
 
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import msgspec
+from msgspec import structs
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import EngineStats, Upkeep
-from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Policy, Receipt
+from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Kind, Policy, Receipt
 from kektor.errors import Forbidden, Invalid, NotFound
 from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex, merged_policy
 from kektor.memory.limits import check_name
-from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest
+from kektor.memory.reading import make_view
+from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest, PolicyChange, TimeIn
 from kektor.operations.base import BaseOperations
 from kektor.operations.graph import Progress
 
@@ -39,7 +41,7 @@ class IndexOperations(BaseOperations):
             m=request.m,
             ef_construction=request.ef_construction,
             text=request.text,
-            policy=merged_policy(Policy(), msgspec.structs.asdict(request.policy)),
+            policy=merged_policy(Policy(), _named(request.policy)),
             layers={**DEFAULT_LAYERS, **request.layers},
         )
         command = CreateIndex(
@@ -56,7 +58,7 @@ class IndexOperations(BaseOperations):
     def configure_index(self, name: str, request: ConfigureIndexRequest, principal: Principal) -> IndexSettings:
         """Merge a policy and layers into the settings."""
         self._settings(principal, name)
-        policy = {k: v for k, v in msgspec.structs.asdict(request.policy).items() if v is not None}
+        policy = _named(request.policy)
         command = ConfigureIndex(
             context=self.context,
             index=name,
@@ -107,8 +109,29 @@ class IndexOperations(BaseOperations):
             if progress is not None:
                 progress(done / max(total, 1))
 
+    def count_shown(
+        self,
+        name: str,
+        principal: Principal,
+        *,
+        as_of: TimeIn | None = None,
+        known_at: TimeIn | None = None,
+        tz: str = "UTC",
+    ) -> dict[str, int]:
+        """How many nodes of each kind a read of this caller shows: now, or as the times say. Kinds without any are
+        left out."""
+        self._settings(principal, name)
+        view = make_view(self.engine, principal, name, as_of=as_of, known_at=known_at, tz=tz)
+        counts = {kind.value: self.engine.count(structs.replace(view, kinds=frozenset([kind]))) for kind in Kind}
+        return {kind: count for kind, count in counts.items() if count}
+
     def _settings(self, principal: Principal, name: str) -> IndexSettings:
         settings = self.engine.index(check_name(name)) if principal.grants_for(name) else None
         if settings is None:
             raise NotFound(f"there is no index {name!r}", field="index")
         return settings
+
+
+def _named(policy: PolicyChange) -> dict[str, Any]:
+    """What a request says of a policy, without what it leaves as it is."""
+    return {name: value for name, value in msgspec.structs.asdict(policy).items() if value is not None}

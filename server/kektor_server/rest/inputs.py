@@ -21,6 +21,9 @@ __all__ = [
     "ReinforceBody",
     "ReviewsQuery",
     "ScopedQuery",
+    "SessionsQuery",
+    "SourcesQuery",
+    "StatsQuery",
     "TombstonesQuery",
 ]
 
@@ -47,6 +50,17 @@ class GetMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_on
     """`resolve=head` answers the newest version of the same statement."""
 
     resolve: Literal["head"] | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
+
+
+class StatsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """When `shown` is counted."""
+
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
 
 
 class DeleteMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -58,10 +72,35 @@ class LiftQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     reason: str = ""
 
 
+class SessionsQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    limit: int = 100
+    cursor: str | None = None
+
+
 class ReviewsQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     status: Literal["open", "asked", "decided", "all"] = "open"
     limit: int = 100
     cursor: str | None = None
+
+
+class SourcesQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A page of sources; `session` keeps those of one."""
+
+    session: str | None = None
+    include: list[str] = []
+    limit: int = 100
+    cursor: str | None = None
+
+    def request(self) -> ListRequest:
+        return ListRequest(
+            index=self.index,
+            scope=self.scope(),
+            filter=None if self.session is None else {"eq": ["session", self.session]},
+            include=self.include,
+            kinds=["source"],
+            limit=self.limit,
+            cursor=self.cursor,
+        )
 
 
 class PageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -3,12 +3,23 @@
 from collections.abc import Iterator
 
 from kektor_server.rest.route import Route
-from kektor_server.rest.routes import admin, graph, indexes, memories, nodes, recall, reviews, server, tombstones
+from kektor_server.rest.routes import (
+    admin,
+    graph,
+    indexes,
+    memories,
+    nodes,
+    recall,
+    reviews,
+    server,
+    sessions,
+    tombstones,
+)
 
 __all__ = ["all_routes"]
 
 
 def all_routes() -> Iterator[Route]:
     """Every route, in the order in which the documentation shows them."""
-    for part in (server, indexes, nodes, graph, memories, recall, reviews, tombstones, admin):
+    for part in (server, indexes, nodes, graph, memories, recall, sessions, reviews, tombstones, admin):
         yield from part.routes

@@ -7,6 +7,7 @@ from kektor.memory.requests import (
     EvolveRequest,
     ForgetRequest,
     RememberRequest,
+    ShareRequest,
     UpdateRequest,
     VerbRequest,
 )
@@ -34,7 +35,16 @@ def list_memories(call: Call, query: ListQuery) -> MemoryPage:
 @routes.get("/v1/memories/{id}", errors=("not_found", "conflict"))
 def get_memory(call: Call, id: str, query: GetMemoryQuery) -> Memory:
     """That version exactly, superseded and archived ones too; `resolve=head` its newest successor."""
-    return call.operations.get(query.index, id, call.principal, scope=query.scope(), resolve=query.resolve)
+    return call.operations.get(
+        query.index,
+        id,
+        call.principal,
+        scope=query.scope(),
+        resolve=query.resolve,
+        as_of=query.as_of,
+        known_at=query.known_at,
+        tz=query.tz,
+    )
 
 
 @routes.patch("/v1/memories/{id}", errors=("not_found", "conflict", "blocked"))
@@ -115,6 +125,12 @@ def unpin(call: Call, id: str, body: VerbRequest) -> Receipt:
 def confirm(call: Call, id: str, body: ConfirmRequest) -> Receipt:
     """It was seen to hold again, as a source says when `evidence` names one."""
     return call.operations.confirm(id, body, call.principal)
+
+
+@routes.post("/v1/memories/{id}/share", creates=is_new, errors=("not_found", "conflict", "blocked"))
+def share(call: Call, id: str, body: ShareRequest) -> Receipt:
+    """Copy it to another scope or index; the copy knows its original, so that erasing that reaches it."""
+    return call.operations.share(id, body, call.principal)
 
 
 @routes.post("/v1/memories/{id}/reinforce", errors=("not_found", "conflict", "blocked"))
