@@ -306,6 +306,9 @@ class Engine(Protocol):
         """Every receipt, in the order of the erasures."""
 
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None: ...
+    def kv_scopes(self, index: str, key: str) -> list[Scope]:
+        """Every scope that has a value under the key."""
+
     def stats(self, index: str) -> EngineStats: ...
     def upkeep(self, index: str, action: Upkeep) -> tuple[int, int]:
         """One short step of background work on an index: how far it is, and how far it goes."""
