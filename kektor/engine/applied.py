@@ -46,6 +46,9 @@ class Applied:
         for number in touched & self.compilers.keys():
             self.compilers[number].invalidate()
         self.tables.time = record.time
+        self.tables.audit_count += len(record.entries)
+        if record.entries:
+            self.tables.audit_head = record.entries[-1].hash
         self.lsn = lsn
 
     def _put_index(self, effect: fx.PutIndex, lsn: int) -> None:

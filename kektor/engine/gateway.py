@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from kektor.engine.port import Engine, Transaction
-from kektor.engine.records import Actor, Receipt, Scope
+from kektor.engine.records import Actor, Event, Receipt, Scope
 from kektor.engine.view import ScopeRule
 from kektor.errors import Blocked, Conflict, Forbidden, Internal, Unavailable
 
@@ -140,14 +140,8 @@ class Gateway:
 
 
 def _commit(tx: Transaction, command: Command, principal: Principal, operation: str, ids: Sequence[str]) -> int:
-    return tx.commit(
-        operation,
-        principal.actor,
-        index=command.index,
-        scope=command.scope,
-        ids=ids,
-        reason=command.reason,
-    )
+    tx.note(Event(operation, principal.actor, command.index, command.scope, tuple(ids), command.reason))
+    return tx.commit()
 
 
 def _ids(receipt: Receipt) -> list[str]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kektor import clock
 from kektor.engine.indexed import TEXT_FIELDS, about
 from kektor.engine.port import Direction, EngineHealth, EngineStats, Page, Path, Scored, Subgraph, Vector
-from kektor.engine.records import Actor, Edge, IndexSettings, Kind, Node, NodeKey, Scope, State, Tombstone
+from kektor.engine.records import Edge, IndexSettings, Kind, Node, NodeKey, Scope, State, Tombstone
 from kektor.engine.view import View, edge_holds
 from kektor.errors import Internal, Invalid, NotFound
 
@@ -445,7 +445,10 @@ class _PlainTransaction:
         self.changes = True
         self._world.outcomes[key] = (request, outcome)
 
-    def commit(self, operation: str, actor: Actor, *, index: str, scope: Scope, ids: Sequence[str], reason: str) -> int:
+    def note(self, event: Event) -> None:
+        return
+
+    def commit(self) -> int:
         self._world.time, self._world.lsn = self.time, self.next_lsn
         self._engine._world = self._world
         return self._world.lsn

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kektor.engine.records import Actor, Edge, IndexSettings, Node, NodeKey, Scope, State, Tombstone
+from kektor.engine.records import Edge, Event, IndexSettings, Node, NodeKey, Scope, State, Tombstone
 from kektor.engine.view import View
 
 __all__ = [
@@ -155,8 +155,14 @@ class Transaction(Protocol):
         """The (request digest, outcome) kept under an idempotency key."""
 
     def keep_outcome(self, key: bytes, request: bytes, outcome: bytes) -> None: ...
-    def commit(self, operation: str, actor: Actor, *, index: str, scope: Scope, ids: Sequence[str], reason: str) -> int:
-        """Queue the frame and apply it; returns its LSN. `Engine.wait` tells when it is durable."""
+    def note(self, event: Event) -> None:
+        """Say what was staged since the last event, for the audit."""
+
+    def commit(self) -> int:
+        """Queue the frame and apply it; returns its LSN. `Engine.wait` tells when it is durable.
+
+        Whatever is staged has been noted.
+        """
 
 
 class Engine(Protocol):

@@ -15,6 +15,7 @@ __all__ = [
     "ActorKind",
     "Claim",
     "Edge",
+    "Event",
     "Evidence",
     "IndexSettings",
     "Item",
@@ -279,6 +280,17 @@ class Tombstone(Struct, frozen=True, array_like=True):
     reason: str = ""
     node: str = ""
     lifted_at: int | None = None
+
+
+class Event(Struct, frozen=True, array_like=True):
+    """Who did what to which ids: what the audit notes of a change."""
+
+    operation: str
+    actor: Actor
+    index: str = ""
+    scope: Scope = Scope()
+    ids: tuple[str, ...] = ()
+    reason: str = ""
 
 
 class Item(Struct, frozen=True):

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from kektor_native import CHUNK_HEADER_BYTES, Chunk, CorruptFile, check_chunk, write_chunk
 
+from kektor.engine.audit import GENESIS
 from kektor.engine.effects import DropKv, KeepOutcome, LiftTombstone, PutKv, PutTombstone
 from kektor.engine.records import IndexSettings, Scope, Tombstone
 
@@ -37,6 +38,8 @@ class _Saved(msgspec.Struct, frozen=True, array_like=True):
     kv: list[_KvRow]
     tombstones: list[Tombstone]
     outcomes: list[KeepOutcome]
+    audit_head: bytes = GENESIS
+    audit_count: int = 0
 
 
 class SmallTables:
@@ -51,6 +54,9 @@ class SmallTables:
         self.kv: dict[tuple[int, Scope, str], tuple[Any, int]] = {}
         self.tombstones: dict[str, Tombstone] = {}
         self.outcomes: dict[bytes, KeepOutcome] = {}
+        self.audit_head = GENESIS
+        """Hash of the newest event of the audit, and how many there have been."""
+        self.audit_count = 0
         self._standing: dict[tuple[int, Scope, bytes], tuple[str, ...]] = {}
         self._frozen = b""
         self._lsn = 0
@@ -72,6 +78,7 @@ class SmallTables:
         tables.kv = {(row.index, row.scope, row.key): (row.value, row.version) for row in saved.kv}
         for tombstone in saved.tombstones:
             tables.put_tombstone(PutTombstone(tombstone))
+        tables.audit_head, tables.audit_count = saved.audit_head, saved.audit_count
         tables.outcomes = {kept.key: kept for kept in saved.outcomes}
         return tables
 
@@ -128,6 +135,8 @@ class SmallTables:
             [_KvRow(index, scope, key, value, version) for (index, scope, key), (value, version) in self.kv.items()],
             list(self.tombstones.values()),
             list(self.outcomes.values()),
+            self.audit_head,
+            self.audit_count,
         )
         self._frozen, self._lsn = msgspec.msgpack.encode(saved), lsn
         return [Chunk(_FILE, True)]
