@@ -24,6 +24,7 @@ from kektor.memory.objects import (
     Path,
     Recall,
     Subgraph,
+    Tombstone,
     memory_of,
 )
 from kektor.memory.reading import only_by_id
@@ -126,6 +127,20 @@ class MemoryHandle:
     def forget(self, *, ids: Sequence[str], **fields: Any) -> Forgotten:
         """Forget some ids: `mode` is `retract` (default), `archive` or `erase`; `dry_run` shows what erasing takes."""
         return self._operations.forget(self._request(rq.ForgetRequest, ids=list(ids), **fields), self._principal)
+
+    def tombstones(self) -> list[Tombstone]:
+        """What must not come back, oldest first: `class_` is `value` (rejected) or `erasure`."""
+        found: list[Tombstone] = []
+        cursor: str | None = None
+        while True:
+            page = self._operations.tombstones(self._index, self._principal, limit=1000, cursor=cursor)
+            found += page.items
+            if (cursor := page.next_cursor) is None:
+                return found
+
+    def lift(self, id: str, **fields: Any) -> Receipt:
+        """Take a tombstone away, so that its value may be told again."""
+        return self._operations.lift(id, self._request(rq.LiftRequest, **fields), self._principal)
 
     def ingest_messages(self, messages: Sequence[Mapping[str, Any]], *, session: str, **fields: Any) -> Receipt:
         """Keep a conversation verbatim: `[{"role", "content", "at"?, "speaker"?, "id"?, "metadata"?}]`.

@@ -60,6 +60,10 @@ class Command(Protocol):
     def reason(self) -> str: ...
     @property
     def idempotency_key(self) -> str | None: ...
+    @property
+    def withheld(self) -> Sequence[str]:
+        """Tombstones that kept a part of what was asked from being stored."""
+
     def request(self) -> Any:
         """What the caller asked, for telling a retry from another request under the same key."""
 
@@ -103,7 +107,7 @@ class Gateway:
             self._record_refusal(command, principal, ids)
             raise
         self.engine.wait(lsn)
-        if not repeated and (left_out := _left_out(receipt)):
+        if not repeated and (left_out := [*_left_out(receipt), *dict.fromkeys(command.withheld)]):
             self._record_refusal(command, principal, left_out)
         for listener in self._listeners:
             listener(lsn, command.operation, command.index, receipt)

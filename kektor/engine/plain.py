@@ -407,9 +407,31 @@ class _PlainTransaction:
     def tombstone(self, index: str, scope: Scope, digest: bytes) -> Tombstone | None:
         number = self._world.indexes[index].settings.number
         for stone in reversed(self._world.tombstones.values()):
-            if (stone.index, stone.scope, stone.digest, stone.lifted_at) == (number, scope, digest, None):
+            if (stone.index, stone.scope, stone.lifted_at) == (number, scope, None) and digest in stone.digests:
                 return stone
         return None
+
+    def tombstone_of_id(self, index: str, tombstone_id: str) -> Tombstone | None:
+        stone = self._world.tombstones.get(tombstone_id)
+        number = self._world.indexes[index].settings.number
+        return stone if stone is not None and (stone.index, stone.lifted_at) == (number, None) else None
+
+    def guarded(self, index: str, scope: Scope) -> bool:
+        number = self._world.indexes[index].settings.number
+        return any(
+            (stone.index, stone.scope, stone.cls, stone.lifted_at) == (number, scope, "erasure", None)
+            for stone in self._world.tombstones.values()
+        )
+
+    def guards(self, index: str, scope: Scope, tokens: frozenset[bytes]) -> list[Tombstone]:
+        number = self._world.indexes[index].settings.number
+        return [
+            stone
+            for stone in self._world.tombstones.values()
+            if (stone.index, stone.scope, stone.lifted_at) == (number, scope, None)
+            and stone.tokens
+            and tokens.issuperset(stone.tokens)
+        ]
 
     def put_tombstone(self, tombstone: Tombstone) -> None:
         self.changes = True

@@ -146,6 +146,15 @@ class Transaction(Protocol):
     def tombstone(self, index: str, scope: Scope, digest: bytes) -> Tombstone | None:
         """The latest in force for a value in exactly that scope."""
 
+    def tombstone_of_id(self, index: str, tombstone_id: str) -> Tombstone | None:
+        """One that stands, by its id."""
+
+    def guarded(self, index: str, scope: Scope) -> bool:
+        """Whether anything was erased in exactly that scope, so that sentences need a look."""
+
+    def guards(self, index: str, scope: Scope, tokens: frozenset[bytes]) -> list[Tombstone]:
+        """Those in force in exactly that scope that stand against a sentence with these tokens, oldest first."""
+
     def put_tombstone(self, tombstone: Tombstone) -> None: ...
     def lift_tombstone(self, tombstone_id: str) -> Tombstone | None: ...
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None: ...

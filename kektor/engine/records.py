@@ -268,7 +268,11 @@ class IndexSettings(Struct, frozen=True):
 
 
 class Tombstone(Struct, frozen=True, array_like=True):
-    """A value that must not come back: digests only, never the text."""
+    """A value that must not come back: digests only, never the text.
+
+    `also` are digests of the same value in other readings and of its claim. With `tokens`, digests of the words that
+    tell an erased sentence, it also stands against every sentence that holds all of them.
+    """
 
     id: str
     index: int
@@ -280,6 +284,13 @@ class Tombstone(Struct, frozen=True, array_like=True):
     reason: str = ""
     node: str = ""
     lifted_at: int | None = None
+    also: tuple[bytes, ...] = ()
+    tokens: tuple[bytes, ...] = ()
+
+    @property
+    def digests(self) -> tuple[bytes, ...]:
+        """All it is recognised by as a whole."""
+        return (self.digest, *self.also)
 
 
 class Event(Struct, frozen=True, array_like=True):

@@ -209,8 +209,25 @@ class LocalTransaction:
         standing = [stone for stone in self._engine.tables.standing(*key) if stone.id not in self._lifted]
         return standing[-1] if standing else None
 
+    def tombstone_of_id(self, index: str, tombstone_id: str) -> Tombstone | None:
+        stone = self._engine.tables.tombstones.get(tombstone_id)
+        stands = stone is not None and stone.lifted_at is None and tombstone_id not in self._lifted
+        return stone if stands and stone is not None and stone.index == self._number(index) else None
+
+    def guarded(self, index: str, scope: Scope) -> bool:
+        return self._engine.tables.guarded(self._number(index), scope)
+
+    def guards(self, index: str, scope: Scope, tokens: frozenset[bytes]) -> list[Tombstone]:
+        number = self._number(index)
+        held = self._engine.tables.guarding(number, scope, tokens)
+        staged = {stone.id: stone for key, stone in self._buried.items() if key[:2] == (number, scope) and stone.tokens}
+        return [stone for stone in held if stone.id not in self._lifted] + [
+            stone for stone in staged.values() if tokens.issuperset(stone.tokens)
+        ]
+
     def put_tombstone(self, tombstone: Tombstone) -> None:
-        self._buried[tombstone.index, tombstone.scope, tombstone.digest] = tombstone
+        for digest in tombstone.digests:
+            self._buried[tombstone.index, tombstone.scope, digest] = tombstone
         self._effects.append(fx.PutTombstone(tombstone))
 
     def lift_tombstone(self, tombstone_id: str) -> Tombstone | None:

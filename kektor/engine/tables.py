@@ -3,6 +3,8 @@
 One structure of a checkpoint, encoded whole.
 """
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,10 @@ class SmallTables:
         """Hash of the newest event of the audit, and how many there have been."""
         self.audit_count = 0
         self._standing: dict[tuple[int, Scope, bytes], tuple[str, ...]] = {}
+        self._guards: dict[tuple[int, Scope, bytes], tuple[str, ...]] = {}
+        """By the least of its tokens, which a sentence that holds all of them holds, too."""
+        self._erased: Counter[tuple[int, Scope]] = Counter()
+        """How many guards of erasures stand in a scope."""
         self._frozen = b""
         self._lsn = 0
 
@@ -86,6 +92,17 @@ class SmallTables:
         """Those in force for a value, oldest first: it may have been rejected more than once."""
         return [self.tombstones[stone] for stone in self._standing.get((index, scope, digest), ())]
 
+    def guarded(self, index: int, scope: Scope) -> bool:
+        return self._erased[index, scope] > 0
+
+    def guarding(self, index: int, scope: Scope, tokens: frozenset[bytes]) -> list[Tombstone]:
+        """Those in force whose every token is among some tokens, oldest first."""
+        found = {stone for token in tokens for stone in self._guards.get((index, scope, token), ())}
+        stones = [self.tombstones[stone] for stone in found]
+        return sorted(
+            (stone for stone in stones if tokens.issuperset(stone.tokens)), key=lambda s: (s.created_at, s.id)
+        )
+
     def put_kv(self, effect: PutKv) -> None:
         self.kv[effect.index, effect.scope, effect.key] = (effect.value, effect.version)
 
@@ -96,17 +113,26 @@ class SmallTables:
         stone = effect.tombstone
         self.tombstones[stone.id] = stone
         if stone.lifted_at is None:
-            key = (stone.index, stone.scope, stone.digest)
-            self._standing[key] = (*self._standing.get(key, ()), stone.id)
+            self._erased[stone.index, stone.scope] += stone.cls == "erasure"
+            for table, digest in self._places(stone):
+                key = (stone.index, stone.scope, digest)
+                table[key] = (*table.get(key, ()), stone.id)
 
     def lift_tombstone(self, effect: LiftTombstone) -> None:
         stone = msgspec.structs.replace(self.tombstones[effect.id], lifted_at=effect.at)
         self.tombstones[stone.id] = stone
-        key = (stone.index, stone.scope, stone.digest)
-        left = tuple(other for other in self._standing.get(key, ()) if other != stone.id)
-        self._standing.pop(key, None)
-        if left:
-            self._standing[key] = left
+        self._erased[stone.index, stone.scope] -= stone.cls == "erasure"
+        for table, digest in self._places(stone):
+            key = (stone.index, stone.scope, digest)
+            left = tuple(other for other in table.pop(key, ()) if other != stone.id)
+            if left:
+                table[key] = left
+
+    def _places(self, stone: Tombstone) -> Iterator[tuple[dict[tuple[int, Scope, bytes], tuple[str, ...]], bytes]]:
+        for digest in dict.fromkeys(stone.digests):
+            yield self._standing, digest
+        if stone.tokens:
+            yield self._guards, min(stone.tokens)
 
     def keep_outcome(self, effect: KeepOutcome) -> None:
         self.outcomes[effect.key] = effect
@@ -122,6 +148,7 @@ class SmallTables:
         self.kv = {key: value for key, value in self.kv.items() if key[0] != number}
         self.tombstones = {key: stone for key, stone in self.tombstones.items() if stone.index != number}
         self._standing = {key: value for key, value in self._standing.items() if key[0] != number}
+        self._guards = {key: value for key, value in self._guards.items() if key[0] != number}
 
     # The chunk protocol
 

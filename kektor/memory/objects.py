@@ -21,6 +21,7 @@ from kektor.engine.records import (
 )
 from kektor.engine.records import Edge as EdgeRecord
 from kektor.engine.records import Evidence as EvidenceRecord
+from kektor.engine.records import Tombstone as TombstoneRecord
 
 __all__ = [
     "Access",
@@ -46,12 +47,15 @@ __all__ = [
     "SearchHit",
     "Subgraph",
     "SubgraphNode",
+    "Tombstone",
+    "TombstonePage",
     "Validity",
     "edge_of",
     "index_of",
     "memory_of",
     "node_of",
     "stats_of",
+    "tombstone_of",
 ]
 
 
@@ -218,6 +222,24 @@ class Forgotten(Struct, frozen=True):
     receipt: Receipt | None
 
 
+class Tombstone(Struct, frozen=True, rename={"class_": "class"}):
+    """A value that must not come back: `value` was rejected, `erasure` was erased. It never says what it was."""
+
+    id: str
+    index: str
+    class_: str
+    scope: ScopeOut
+    node: str | None
+    created_at: str
+    actor: ActorOut
+    reason: str
+
+
+class TombstonePage(Struct, frozen=True):
+    items: list[Tombstone]
+    next_cursor: str | None
+
+
 class SearchHit(Struct, frozen=True):
     """A raw search result: a score and its parts, the memory when asked for."""
 
@@ -352,6 +374,19 @@ def index_of(settings: IndexSettings) -> Index:
 
 def stats_of(index: str, stats: EngineStats) -> IndexStats:
     return IndexStats(index, stats.nodes, stats.vectors, stats.texts, stats.edges, stats.lsn, stats.vector, stats.text)
+
+
+def tombstone_of(stone: TombstoneRecord, index: str) -> Tombstone:
+    return Tombstone(
+        id=stone.id,
+        index=index,
+        class_=stone.cls,
+        scope=ScopeOut(stone.scope.user or None, stone.scope.agent or None, stone.scope.project or None),
+        node=stone.node or None,
+        created_at=times.format(stone.created_at),
+        actor=ActorOut(stone.actor.kind.value, stone.actor.id or None, stone.actor.channel or None),
+        reason=stone.reason,
+    )
 
 
 def edge_of(edge: EdgeRecord) -> Edge:

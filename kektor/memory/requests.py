@@ -17,6 +17,7 @@ __all__ = [
     "EvolveRequest",
     "ForgetRequest",
     "HistoryMode",
+    "LiftRequest",
     "LinkRequest",
     "ListRequest",
     "NodeIn",
@@ -119,6 +120,10 @@ class ConfirmRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     """`evidence` is the id of a source that the caller can see."""
 
     evidence: str | None = None
+
+
+class LiftRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """To take a tombstone away."""
 
 
 class ForgetRequest(_Write, forbid_unknown_fields=True, kw_only=True):

@@ -10,9 +10,18 @@ from kektor.operations.indexes import IndexOperations
 from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
 from kektor.operations.reads import ReadOperations
+from kektor.operations.tombstones import TombstoneOperations
 
 __all__ = ["Operations"]
 
 
-class Operations(ReadOperations, MemoryOperations, NodeOperations, IndexOperations, AdminOperations, ExportOperations):
+class Operations(
+    ReadOperations,
+    MemoryOperations,
+    TombstoneOperations,
+    NodeOperations,
+    IndexOperations,
+    AdminOperations,
+    ExportOperations,
+):
     """All of them over one database."""

@@ -1,5 +1,20 @@
 """Text as the database compares it. Analysis and BM25 are native (`kektor_native.TextIndex`)."""
 
-from kektor.text.normalise import Digester, fold, plain
+from kektor.text.distinctive import held, telling
+from kektor.text.normalise import Digester, fold, plain, readings, unmask
+from kektor.text.sentences import CUT, Span, blank, sentences, touched
 
-__all__ = ["Digester", "fold", "plain"]
+__all__ = [
+    "CUT",
+    "Digester",
+    "Span",
+    "blank",
+    "fold",
+    "held",
+    "plain",
+    "readings",
+    "sentences",
+    "telling",
+    "touched",
+    "unmask",
+]

@@ -4,14 +4,19 @@ import hashlib
 import re
 import unicodedata
 
-__all__ = ["Digester", "fold", "plain"]
+__all__ = ["Digester", "fold", "plain", "readings", "unmask"]
 
-# Letters that look like Latin ones, lower case; capitals reach them through case folding. Only ever used to compare,
-# so folding a whole Russian or Greek word into them is harmless as long as it is done on both sides.
+# Letters that look like Latin ones once case is folded; a capital and its small letter fold to one, which is what the
+# capital looks like. Only ever used to compare, so folding a whole Russian or Greek word into them is harmless as long
+# as it is done on both sides.
 _LOOK_ALIKES = str.maketrans(
-    "авекмнорстухіјѕһԁԛԝӏαβεζηικμνορτυχɑɡıᴏ",
-    "abekmhopctyxijshdqwlabezhikmnoptyxagio",
+    "авекмнорстухіјѕһԁԛԝӏѵьαβεζηικμνορτυχϲϳօսհոցյզᎪᏴᏟᎠᎬᏀᎻᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᏃᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢɑɡıɩøđłħŧƒʋ",
+    "abekmhopctyxijshdqwlvbabezhikmnoptyxcjouhngjqabcdeghjklmprstvwzabcdefghijklmnoprstuvwyzagiiodlhtfv",
 )
+# Small letters that look like another Latin one than their capital does: the second reading of a text.
+_SHAPES = str.maketrans("νηυγωσпги", "vnuywonru")
+_DASHES = re.compile("[\u2010-\u2015\u2212\u2e3a\u2e3b\ufe58]")
+_QUOTES = dict.fromkeys(map(ord, "’‘ʼ′"), "'") | dict.fromkeys(map(ord, "“”«»″"), '"')
 _MARKS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f]")
 _SPACES = re.compile(r"\s+")
 
@@ -26,15 +31,37 @@ def plain(text: str) -> str:
     return _trim(_SPACES.sub(" ", folded))
 
 
+def unmask(text: str) -> str:
+    """`plain` and also without invisible characters, accents, look-alike letters and kinds of dashes."""
+    visible = "".join(char for char in plain(text) if unicodedata.category(char) not in ("Cf", "Cc", "Co", "Cn"))
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", visible)).translate(_LOOK_ALIKES).translate(_QUOTES)
+    return unicodedata.normalize("NFC", "".join(map(_digit, _DASHES.sub("-", bare))))
+
+
 def fold(text: str) -> str:
-    """`plain` and also without invisible characters, accents, look-alike letters and white space.
+    """`unmask` and also without white space: equal for a text in any disguise.
 
     >>> fold("P\u0430ssw\u200bord: Hunter2!") == fold("password: hunter2")
     True
     """
-    visible = "".join(char for char in plain(text) if unicodedata.category(char) not in ("Cf", "Cc", "Co", "Cn"))
-    bare = _MARKS.sub("", unicodedata.normalize("NFKD", visible)).translate(_LOOK_ALIKES)
-    return _trim(_SPACES.sub("", unicodedata.normalize("NFC", bare)))
+    return _trim(_SPACES.sub("", unmask(text)))
+
+
+def readings(text: str) -> tuple[str, ...]:
+    """`fold`, and where it differs also of the text read by the shape of its small letters.
+
+    A Greek nu is a capital N and a small v to the eye; a text in Greek must still fold to one in either case.
+
+    >>> [fold("vault") in readings(disguise) for disguise in ("\u03bdault", "VAULT")]
+    [True, True]
+    """
+    by_shape = fold(unicodedata.normalize("NFKC", text).translate(_SHAPES))
+    return tuple(dict.fromkeys((fold(text), by_shape)))
+
+
+def _digit(char: str) -> str:
+    """The digits of every script are digits."""
+    return str(unicodedata.decimal(char)) if not char.isascii() and char.isdecimal() else char
 
 
 def _trim(text: str) -> str:
@@ -69,8 +96,11 @@ class Digester:
         >>> Digester(b"k").digest("Berlin") == Digester(b"k").digest("BERLIN!")
         True
         """
-        joined = "\x1f".join(fold(part) for part in parts)
-        return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), key=self._secret, digest_size=16).digest()
+        return self._hashed("\x1f".join(fold(part) for part in parts))
+
+    def digests(self, text: str) -> tuple[bytes, ...]:
+        """`digest` of a text first, then of its other readings."""
+        return tuple(map(self._hashed, readings(text)))
 
     def exact(self, *parts: str | bytes) -> bytes:
         """16 bytes of parts taken to the letter, for identities."""
@@ -79,3 +109,6 @@ class Digester:
             encoded = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
             hashed.update(len(encoded).to_bytes(8, "little") + encoded)
         return hashed.digest()
+
+    def _hashed(self, folded: str) -> bytes:
+        return hashlib.blake2b(folded.encode("utf-8", "surrogatepass"), key=self._secret, digest_size=16).digest()

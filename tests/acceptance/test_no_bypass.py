@@ -39,6 +39,7 @@ WRITES: dict[Operation, Write] = {
     "forget": Write("erase", lambda c, i: c.erase(i["forget"])),
     "delete_memory": Write("erase", lambda c, i: c.call("delete_memory", i["delete_memory"])),
     "ingest": Write("ingest_messages", lambda c, i: c.ingest("mill", [{"role": "user", "content": "It mills"}])),
+    "lift": Write("lift", lambda c, i: c.lift(i["lift"])),
     "link": Write("link", lambda c, i: c.link(i["link"], "near", i["update"])),
     "unlink": Write("unlink", lambda c, i: c.unlink(i["unlink"], "near", i["update"])),
     "upsert": Write("upsert", lambda c, i: c.upsert({"id": "raw-new", "text": "a raw mill"})),
@@ -56,8 +57,8 @@ OF_AN_INDEX: tuple[Operation, ...] = ("configure_index", "create_index", "drop_i
 
 LIBRARY = {
     **{f"MemoryHandle.{name}": name for name in ("remember", "evolve", "correct", "retract", "archive", "restore",
-                                                 "pin", "unpin", "update", "confirm", "reinforce", "forget", "link",
-                                                 "unlink")},
+                                                 "pin", "unpin", "update", "confirm", "reinforce", "forget", "lift",
+                                                 "link", "unlink")},
     "MemoryHandle.ingest_messages": "ingest",
     "IndexHandle.upsert": "upsert",
     "IndexHandle.delete": "delete",
@@ -169,6 +170,8 @@ def _prepare(stage: Stage) -> Ids:
     prepared.archive(ids["restore"])
     prepared.call("pin", ids["unpin"])
     prepared.link(ids["unlink"], "near", ids["update"])
+    prepared.retract(prepared.remember("The mill burnt down")["id"])
+    ids["lift"] = prepared.tombstones()[0]["id"]
     ids["message"] = prepared.ingest("talk", [{"role": "user", "content": "The mill still stands"}])["ids"][0]
     for name in ("raw-patch", "raw-delete"):
         prepared.upsert({"id": name, "text": name})
@@ -202,7 +205,8 @@ def _fingerprint(stage: Stage, ids: Ids) -> Any:
     parts = ("id", "text", "status", "trust", "tags", "metadata", "pinned", "access", "freshness")
     told = [[item[part] for part in parts[:-1]] + [item["freshness"]["confirmations"]] for item in listed]
     edges = [(edge["src"], edge["dst"]) for edge in operator.edges(ids["update"])]
-    return told, edges, len(operator.call("indexes")["items"])
+    stones = [stone["id"] for stone in operator.tombstones()]
+    return told, edges, stones, len(operator.call("indexes")["items"])
 
 
 def _texts(stage: Stage) -> list[str]:

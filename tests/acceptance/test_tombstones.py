@@ -169,6 +169,10 @@ def _disguises(text: str) -> dict[str, str]:
             chr(0x1D41A + ord(c) - ord("a")) if "a" <= c <= "z" else c for c in text
         ),
         "control characters": text.replace("c", "c\u0007"),
+        "small capitals": text.translate(str.maketrans("aeiorf", "ᴀᴇɪᴏʀꜰ")),
+        "Greek letters by their shape": text.replace("u", "υ").replace("y", "γ"),
+        "other dashes": text.replace("-", "\u2011"),
+        "Devanagari digits": text.translate(str.maketrans("4417", "४४१७")),
     }  # fmt: skip
 
 
@@ -226,12 +230,68 @@ def test_tombstone_reextraction(stage: Stage) -> None:
         stage.pending("a rejected sentence is still recalled from the message that it was said in")
 
 
+@pytest.mark.doors("library", "rest", "cli")
 def test_tombstone_lift(stage: Stage) -> None:
-    """No agent lifts a rejection. A person could, if there were a way to."""
+    """No agent lifts a rejection; a person does, in one step for the value, and then it can be told again."""
     alice = stage.caller("alice")
-    alice.retract(alice.remember(VALUE)["id"])
-    for kind in ("agent", "human"):
+    wrong = alice.remember(VALUE)["id"]
+    alice.retract(wrong, reason="a slip of the tongue")
+    alice.retract(alice.remember(TWIN)["id"])
+    stones = alice.tombstones()
+    of_value, of_twin = stones
+    assert (of_value["class"], of_value["node"]) == ("value", wrong)
+    assert of_value["reason"] == "a slip of the tongue"
+    assert "Zephyr" not in str(stones)
+    assert stage.caller("bob").tombstones() == []
+    others: list[dict[str, Any]] = [{"kind": "agent"}, {"user": "bob"}]
+    if stage.door.name != "cli":  # whose caller holds every right
+        others.append({"rights": ("read", "write")})
+    for who in others:
         with stage.pending.part():
-            _blocked(stage.caller("alice", kind=kind), VALUE)
-    assert alice.remember(TWIN)["outcome"] == "created"
-    stage.pending("nothing lists or lifts tombstones yet")
+            somebody = stage.caller(**{"user": "alice", **who})
+            with pytest.raises(Refused) as refused:
+                somebody.lift(of_value["id"])
+            assert refused.value.code == ("not_found" if "user" in who else "forbidden")
+            assert refused.value.without(of_value["id"]) == _unknown_to(somebody) or "user" not in who
+            _blocked(alice, VALUE)
+
+    person = alice if stage.door.name == "cli" else stage.caller("alice", kind="human", rights=("read", "write"))
+    noted = len(stage.events())
+    assert person.lift(of_value["id"], reason="it was right")["outcome"] == "lifted"
+    (event,) = stage.events()[noted:]
+    assert (event.operation, event.ids, event.reason) == ("lift", (of_value["id"],), "it was right")
+    with pytest.raises(Refused) as refused:
+        person.lift(of_value["id"])
+    assert refused.value.code == "not_found"
+    stage.settle()
+    stage.restart()
+    assert alice.tombstones() == [of_twin]
+    told_again = alice.remember(VALUE)
+    assert told_again["outcome"] == "created"
+    assert told_again["id"] != wrong
+    _blocked(alice, TWIN)
+
+
+def _unknown_to(caller: Caller) -> Any:
+    with pytest.raises(Refused) as refused:
+        caller.lift("never-given")
+    return refused.value.without("never-given")
+
+
+def test_tombstone_lift_with_its_claim(stage: Stage) -> None:
+    """A value and its claim are one tombstone; an erasure has one a sentence, with no text."""
+    alice, operator = stage.caller("alice"), stage.preparing("alice")
+    with stage.pending.part():
+        claim = ["Henderson account", "owner", "Dana"]
+        alice.retract(alice.remember("Dana owns the Henderson account", claim=claim)["id"])
+        (stone,) = operator.tombstones()
+        operator.lift(stone["id"])
+        assert alice.remember("The Henderson account belongs to Dana", claim=claim)["outcome"] == "created"
+    erased = alice.remember("The word is Zephyr-4417. The day is Monday.")["id"]
+    alice.erase(erased)
+    stones = operator.tombstones()
+    assert [stone["class"] for stone in stones] == ["erasure"] * 3
+    assert "Zephyr" not in str(stones)
+    for stone in stones:
+        operator.lift(stone["id"])
+    assert alice.remember("The word is Zephyr-4417. The day is Monday.")["outcome"] == "created"

@@ -40,6 +40,8 @@ class MemoryCommand:
     drafts: list[Draft] = field(default_factory=list)
     revived: list[Node] = field(default_factory=list)
     """What comes back into sight: it must pass what new statements pass."""
+    withheld: list[str] = field(default_factory=list)
+    """Tombstones whose sentences were taken out of what is stored: noted as refusals."""
 
     def request(self) -> Any:
         return msgspec.to_builtins(self.asked)

@@ -8,7 +8,7 @@ from kektor.engine.port import Transaction
 from kektor.engine.records import Node, NodeKey, Receipt
 from kektor.engine.view import ScopeRule
 from kektor.memory.commands.base import MemoryCommand, key_of, target
-from kektor.memory.commands.lifecycle import bury
+from kektor.memory.tombstones import guard
 
 __all__ = ["Erase", "Reached", "reach"]
 
@@ -43,7 +43,7 @@ class Erase(MemoryCommand):
         doomed = [*self.reached.matched, *self.reached.derived, *self.reached.copies]
         for node in doomed:
             if not node.raw:
-                bury(tx, self, principal, node, cls="erasure")
+                guard(tx, self, principal, node)
         _withdraw_quotes(tx, self.index, doomed)
         for node in doomed:
             tx.drop_node(self.index, key_of(node))

@@ -5,18 +5,18 @@ from typing import ClassVar
 
 from msgspec import structs
 
-from kektor import clock
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
-from kektor.engine.records import Edge, Kind, Moment, Node, NodeKey, Receipt, State, Status, Tombstone, Trust
+from kektor.engine.records import Edge, Kind, Moment, Node, NodeKey, Receipt, State, Status, Trust
 from kektor.engine.view import ScopeRule
 from kektor.errors import Conflict, Invalid
 from kektor.memory.commands.base import MemoryCommand, key_of, target
 from kektor.memory.commands.remember import link_evidence, place
 from kektor.memory.drafts import Draft
+from kektor.memory.tombstones import bury
 from kektor.text import fold
 
-__all__ = ["PROVENANCE", "Archive", "Correct", "Evolve", "OnOne", "Restore", "Retract", "bury", "head_of"]
+__all__ = ["PROVENANCE", "Archive", "Correct", "Evolve", "OnOne", "Restore", "Retract", "head_of"]
 
 PROVENANCE = frozenset({"derived_from", "copied_from", "supersedes", "evidence_of", "contradicts"})
 """Edges that say where something comes from; they stay with the version they speak of."""
@@ -191,29 +191,6 @@ class Restore(OnOne):
 def head_of(tx: Transaction, index: str, node: Node) -> Node:
     """The newest version of a lineage."""
     return tx.lineage(index, node.scope, node.lineage)[-1]
-
-
-def bury(tx: Transaction, command: MemoryCommand, principal: Principal, node: Node, *, cls: str = "value") -> None:
-    """Remember a rejected value by value, so that no door brings it back."""
-    digester = command.context.digester
-    digests = [node.digest or digester.digest(node.text)] if node.text else []
-    if node.claim is not None:
-        digests.append(digester.digest("claim", *structs.astuple(node.claim)))
-    settings = command.settings(tx)
-    for digest in digests:
-        tx.put_tombstone(
-            Tombstone(
-                id=clock.new_id(),
-                index=settings.number,
-                scope=node.scope,
-                digest=digest,
-                cls=cls,
-                created_at=tx.time,
-                actor=principal.actor,
-                reason=command.reason,
-                node=node.id,
-            )
-        )
 
 
 def _step(

@@ -13,4 +13,4 @@ __all__ = ["write_policies"]
 
 def write_policies(context: MemoryContext) -> list[Policy]:
     """Authority first and trust last: nothing is looked up for a caller who may not write."""
-    return [Authority(), Tombstones(context.digester), EvidencePolicy(), Duplicates(), TrustPolicy()]
+    return [Authority(), Tombstones(context), EvidencePolicy(), Duplicates(), TrustPolicy()]

@@ -8,7 +8,7 @@ from kektor.engine.records import ActorKind
 from kektor.engine.view import ScopeRule
 from kektor.errors import Blocked, Forbidden
 
-__all__ = ["Authority"]
+__all__ = ["Authority", "decides"]
 
 
 class Authority:
@@ -17,7 +17,8 @@ class Authority:
     name: ClassVar[str] = "authority"
 
     def before(self, command: Any, principal: Principal, engine: Engine) -> None:
-        if command.right not in principal.rights and "admin" not in principal.rights:
+        person = command.right == "review" and principal.actor.kind is ActorKind.HUMAN and "write" in principal.rights
+        if not person and command.right not in principal.rights and "admin" not in principal.rights:
             raise Forbidden(f"{command.operation} needs the right {command.right!r}")
         if not principal.grants_for(command.index):
             raise Forbidden(f"no grant of this caller reaches index {command.index!r}", field="index")
@@ -37,3 +38,9 @@ class Authority:
                 f"index {command.index!r} takes no writes from agents (policy write=gated)",
                 details={"policy": "write"},
             )
+
+
+def decides(principal: Principal) -> bool:
+    """Whether what it says settles a question: a person, or a service that holds the role `review`."""
+    kind = principal.actor.kind
+    return kind is ActorKind.HUMAN or (kind is ActorKind.SERVICE and bool(principal.rights & {"review", "admin"}))

@@ -12,6 +12,7 @@ from kektor_server.cli.faults import OK, UNABLE, Fault, exit_code
 from kektor_server.cli.ingest import ingest
 from kektor_server.cli.output import print_fault
 from kektor_server.cli.serving import mcp, serve, try_
+from kektor_server.cli.tombstones import tombstones
 
 __all__ = ["run"]
 
@@ -64,6 +65,7 @@ for name, command in (
     ("correct", memories.correct),
     ("retract", memories.retract),
     ("forget", memories.forget),
+    ("tombstones", tombstones),
     ("ingest", ingest),
     ("export", export),
     ("doctor", doctor),

@@ -73,6 +73,11 @@ def _history(operations: Operations, principal: Principal, about: str, fields: d
     return {"items": versions, "next_cursor": None}
 
 
+def _tombstones(operations: Operations, principal: Principal, _about: str, fields: dict[str, Any]) -> Any:
+    page = {name: fields[name] for name in ("limit", "cursor") if name in fields}
+    return operations.tombstones(fields["index"], principal, scope=_scope(fields), **page)
+
+
 def _scope(fields: dict[str, Any]) -> rq.ScopeIn | None:
     return convert(rq.ScopeIn, fields["scope"]) if "scope" in fields else None
 
@@ -87,5 +92,7 @@ RUNS: dict[str, Run] = {
     "correct": lambda o, p, about, f: o.correct(about, convert(rq.EvolveRequest, f), p),
     "retract": lambda o, p, about, f: o.change_state("retract", about, convert(rq.VerbRequest, f), p),
     "forget": lambda o, p, about, f: o.forget(convert(rq.ForgetRequest, f), p),
+    "tombstones": _tombstones,
+    "lift": lambda o, p, about, f: o.lift(about, convert(rq.LiftRequest, f), p),
     "ingest_messages": lambda o, p, about, f: o.ingest_messages(convert(IngestMessagesRequest, f), p),
 }

@@ -41,7 +41,7 @@ class RemoteTarget:
         method, path = OPERATIONS[operation]
         path = path.replace("{id}", quote(about, safe=""))
         body = None
-        if method == "GET":
+        if method in ("GET", "DELETE"):
             path = f"{path}?{urlencode(_query(fields), doseq=True)}"
         else:
             body = json.dumps(fields).encode()

@@ -22,5 +22,7 @@ OPERATIONS = {
     "correct": Operation("POST", "/v1/memories/{id}/correct"),
     "retract": Operation("POST", "/v1/memories/{id}/retract"),
     "forget": Operation("POST", "/v1/forget"),
+    "tombstones": Operation("GET", "/v1/tombstones"),
+    "lift": Operation("DELETE", "/v1/tombstones/{id}"),
     "ingest_messages": Operation("POST", "/v1/ingest/messages"),
 }

@@ -12,12 +12,14 @@ __all__ = [
     "DropIndexQuery",
     "EdgesQuery",
     "GetMemoryQuery",
+    "LiftQuery",
     "ListQuery",
     "MemoryQuery",
     "NodeQuery",
     "NodesQueryBody",
     "ReinforceBody",
     "ScopedQuery",
+    "TombstonesQuery",
 ]
 
 
@@ -48,6 +50,15 @@ class GetMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_on
 class DeleteMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     mode: Literal["archive", "erase"] = "erase"
     reason: str = ""
+
+
+class LiftQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    reason: str = ""
+
+
+class TombstonesQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    limit: int = 100
+    cursor: str | None = None
 
 
 class ListQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -41,6 +41,8 @@ COMMANDS: dict[Operation, tuple[list[str], dict[str, str]]] = {
     "retract": (["retract"], {"reason": "--reason"}),
     "archive": (["forget", "--mode", "archive", "--yes"], {"reason": "--reason"}),
     "forget": (["forget", "--yes"], {"mode": "--mode", "reason": "--reason"}),
+    "tombstones": (["tombstones"], {"limit": "--limit", "cursor": "--cursor"}),
+    "lift": (["tombstones"], {"reason": "--reason"}),
     "ingest": (["ingest"], {"session": "--session", "title": "--title"}),
 }  # fmt: skip
 """The command of an operation and the flags that its fields are."""
@@ -99,6 +101,9 @@ def _positional(operation: Operation, about: str | None, given: dict[str, Any], 
         if given.pop("dry_run", False):
             given["dry_run"] = True  # a flag that the table does not know: pending, not ignored
         return list(given.pop("ids"))
+    if operation == "lift":
+        given["lift"] = about
+        return []
     if operation == "archive":
         return [str(about)]
     return [*([] if about is None else [about]), *(given.pop(name) for name in ("text", "query") if name in given)]

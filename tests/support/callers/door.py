@@ -19,7 +19,7 @@ Operation = Literal[
     "remember", "recall", "get", "list", "history", "evidence", "evolve", "correct", "retract", "archive", "restore",
     "pin", "unpin", "update", "confirm", "reinforce", "forget", "ingest", "link", "unlink", "edges", "traverse",
     "path", "upsert", "node", "nodes", "patch", "delete", "search", "search_batch", "indexes", "create_index",
-    "configure_index", "drop_index", "stats", "export", "delete_memory",
+    "configure_index", "drop_index", "stats", "export", "delete_memory", "tombstones", "lift",
 ]  # fmt: skip
 
 
@@ -138,6 +138,12 @@ class Caller:
 
     def ingest(self, session: str, messages: Any, **fields: Any) -> Any:
         return self.call("ingest", session=session, messages=messages, **fields)
+
+    def tombstones(self, **fields: Any) -> Any:
+        return self.call("tombstones", **fields)["items"]
+
+    def lift(self, id: str, **fields: Any) -> Any:
+        return self.call("lift", id, **fields)
 
     def link(self, src: str, rel: str, dst: str, **fields: Any) -> Any:
         return self.call("link", edges=[{"src": src, "rel": rel, "dst": dst, **fields}])

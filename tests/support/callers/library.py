@@ -126,6 +126,7 @@ _OF_MEMORY: dict[str, Any] = {
     "reinforce": _reinforce,
     "history": lambda memory, about, fields: {"items": memory.history(about, **fields)},
     "evidence": lambda memory, about, fields: {"items": memory.evidence(about, **fields)},
+    "tombstones": lambda memory, about, fields: {"items": memory.tombstones(**fields)},
     "edges": lambda memory, about, fields: {"items": memory.edges(about, **fields)},
 }
 

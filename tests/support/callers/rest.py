@@ -46,6 +46,8 @@ ROUTES: dict[Operation, tuple[str, str]] = {
     "create_index": ("POST", "/v1/indexes"),
     "configure_index": ("PATCH", "/v1/indexes/{index}"),
     "drop_index": ("DELETE", "/v1/indexes/{index}"),
+    "tombstones": ("GET", "/v1/tombstones"),
+    "lift": ("DELETE", "/v1/tombstones/{id}"),
     "stats": ("GET", "/v1/indexes/{index}/stats"),
 }
 

@@ -1,0 +1,33 @@
+"""The words that tell a sentence from others: identifiers, numbers, names, stemmed content words."""
+
+import re
+
+from kektor_native import analyze, query_terms
+
+from kektor.text.normalise import unmask
+
+__all__ = ["held", "telling"]
+
+_FEWEST = 3
+_SHORTEST_IDENTIFIER = 6
+
+
+def telling(sentence: str, language: str) -> frozenset[str]:
+    """What every sentence that says the same in about these words would hold; empty when that is too little to go by.
+
+    >>> sorted(telling("The vault opens with Zephyr-4417.", "english"))
+    ['open', 'vault', 'zephyr-4417']
+    >>> telling("She did it.", "english")
+    frozenset()
+    """
+    words = frozenset(word for word in query_terms(unmask(sentence), language) if not _SINGLE.fullmatch(word))
+    identifies = any(len(word) >= _SHORTEST_IDENTIFIER and any(map(str.isdigit, word)) for word in words)
+    return words if len(words) >= _FEWEST or identifies else frozenset()
+
+
+def held(sentence: str, language: str) -> frozenset[str]:
+    """Every word of a sentence, identifiers whole and in parts."""
+    return frozenset(analyze(unmask(sentence), language))
+
+
+_SINGLE = re.compile(r"[a-z]")
