@@ -2,29 +2,33 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Self
 
 from kektor import models
 from kektor.contract import convert
-from kektor.engine.gateway import Gateway, Grant, Principal
+from kektor.engine.audit import AuditEvent
+from kektor.engine.gateway import Gateway, Grant, Principal, Unit
 from kektor.engine.local import LocalEngine
 from kektor.engine.port import Engine
 from kektor.engine.records import Actor, IndexSettings
 from kektor.engine.view import ScopeRule
 from kektor.errors import NotFound
-from kektor.handles import IndexHandle, MemoryHandle
+from kektor.handles import IndexHandle, MemoryHandle, plain_value
 from kektor.memory.context import MemoryContext
 from kektor.memory.inputs import read_rule
 from kektor.memory.policies import write_policies
 from kektor.memory.requests import CreateIndexRequest, ScopeIn
 from kektor.models import Embedder
 from kektor.operations import Operations
+from kektor.operations.audit import AuditReport, AuditRequest
 from kektor.storage.store import Durability
 from kektor.text import Digester
 
-__all__ = ["Database", "open"]
+__all__ = ["Database", "Transaction", "open"]
 
 ALL_RIGHTS = frozenset({"read", "write", "review", "admin"})
 
@@ -127,6 +131,35 @@ class Database:
         """Drop an index with all it holds."""
         self.operations.drop_index(name, self.principal())
 
+    @contextmanager
+    def transaction(self) -> Iterator["Transaction"]:
+        """Several writes as one: all are stored when the block ends, or none of them.
+
+        >>> with db.transaction() as tx:          # doctest: +SKIP
+        ...     tx.memory().remember("Dana owns the Henderson account")
+        ...     tx.index("docs").delete(["draft"])
+
+        What is read by id, listed or counted through `tx` is what it has written so far; searching sees only what is
+        stored. Other writers wait from its first write or read on, so keep it short. A write that fails undoes all.
+        """
+        with self.gateway.transaction() as unit:
+            yield Transaction(self, unit)
+
+    def audit(
+        self,
+        *,
+        since: str | int | float | datetime | date | None = None,
+        id: str | None = None,
+        actor: str | None = None,
+    ) -> list[AuditEvent]:
+        """Who did what, oldest first: since a time, to an id, by an actor. No text of memories is in it."""
+        request = convert(AuditRequest, {"since": plain_value(since), "id": id, "actor": actor})
+        return list(self.operations.audit(request, self.principal()))
+
+    def verify_audit(self) -> AuditReport:
+        """Whether every event is as it was noted, in its place, and none is missing."""
+        return self.operations.verify_audit(self.principal())
+
     def checkpoint(self) -> int:
         """Write a checkpoint of everything committed; returns its log sequence number."""
         return self.engine.checkpoint()
@@ -140,6 +173,32 @@ class Database:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+class Transaction:
+    """What `Database.transaction` gives: the handles of a database, whose writes become one."""
+
+    def __init__(self, database: Database, unit: Unit) -> None:
+        self._database = database
+        self._operations = database.operations.within(unit)
+
+    def memory(
+        self,
+        index: str = "default",
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        project: str | None = None,
+    ) -> MemoryHandle:
+        """See `Database.memory`."""
+        rule = read_rule(ScopeIn(user=user, agent=agent, project=project))
+        return MemoryHandle(self._operations, self._database.principal(index, rule), index)
+
+    def index(self, name: str) -> IndexHandle:
+        """See `Database.index`."""
+        if self._operations.engine.index(name) is None:
+            raise NotFound(f"there is no index {name!r}", field="index")
+        return IndexHandle(self._operations, self._database.principal(name), name)
 
 
 class _Models:

@@ -30,7 +30,7 @@ from kektor.memory.objects import (
 from kektor.memory.reading import only_by_id
 from kektor.operations import Operations
 
-__all__ = ["IndexHandle", "MemoryHandle"]
+__all__ = ["IndexHandle", "MemoryHandle", "plain_value"]
 
 Time = str | int | float | datetime | date
 Filter = str | Mapping[str, Any]
@@ -319,10 +319,11 @@ def _floats(values: ArrayLike, field: str) -> NDArray[np.float32]:
 
 def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Python's own times as the text every door takes; other sequences and mappings as lists and dicts."""
-    return {name: _plain_value(value) for name, value in fields.items()}
+    return {name: plain_value(value) for name, value in fields.items()}
 
 
-def _plain_value(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """One of Python's own types as what every door takes."""
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, tuple | set | frozenset):

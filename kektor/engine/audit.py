@@ -124,7 +124,8 @@ class Noted(NamedTuple):
     """One event of a transaction, and what it touched."""
 
     event: Event
-    index: int
+    number: int
+    """Of the index."""
     subjects: dict[Place, Subject]
     erased: tuple[Place, ...]
     effects: bytes
@@ -157,7 +158,7 @@ def entry_of(noted: Noted, *, lsn: int, place: int, time: int, previous: bytes) 
         time,
         event.operation,
         event.actor.kind,
-        noted.index,
+        noted.number,
         tuple(noted.subjects),
         noted.erased,
         tuple(value.commitment for value in side),

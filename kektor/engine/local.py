@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from kektor import clock
+from kektor.engine import audit
 from kektor.engine import effects as fx
 from kektor.engine.applied import Applied
+from kektor.engine.audit import AuditEvent
 from kektor.engine.port import Damage, Direction, EngineHealth, EngineStats, Page, Scored, Subgraph, Vector
 from kektor.engine.port import Path as GraphPath
 from kektor.engine.records import Edge, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
@@ -31,8 +33,9 @@ from kektor.engine.staging import LocalTransaction
 from kektor.engine.tables import SmallTables
 from kektor.engine.view import View, edge_holds
 from kektor.engine.visible import Compiled
-from kektor.errors import Corrupt, Internal, Invalid, NotFound, Unavailable
+from kektor.errors import Conflict, Corrupt, Internal, Invalid, NotFound, Unavailable
 from kektor.graph import walk
+from kektor.storage.audit import AuditInMemory, AuditStore
 from kektor.storage.disk import disk_errors
 from kektor.storage.store import Durability, Finding, Store
 
@@ -62,13 +65,16 @@ class LocalEngine:
         self._background: threading.Thread | None = None
         self._closed = False
         self._broken: str | None = None
-        """Why writes are refused. A failed disk is tried again by later writers, `_defective` memory is not."""
-        self._defective = False
+        """Why writes are refused, until a later one finds that the disk takes them again."""
         self._retry_at = 0.0
         self._stale = False
+        self._open = False
+        """Whether the holder of the commit lock is inside a transaction."""
         self.checkpoint_failure: str | None = None
         self._reset()
         self._store = None if folder is None else Store(folder, durability)
+        self._audit: AuditStore = AuditInMemory() if self._store is None else self._store.audit
+        self._auditing = threading.Lock()
         if self._store is not None:
             try:
                 with disk_errors(self._store.folder, "read", ""):
@@ -339,27 +345,37 @@ class LocalEngine:
     @contextmanager
     def transaction(self) -> Iterator[LocalTransaction]:
         with self._commit, _damage_named():
+            if self._open:
+                raise Conflict(
+                    "this thread has a transaction open: write through it, or end it first", field="transaction"
+                )
             self._ready()
             self._take_up_the_log()
-            yield LocalTransaction(self, max(clock.now(), self.tables.time + 1))
+            self._open = True
+            try:
+                yield LocalTransaction(self, max(clock.now(), self.tables.time + 1))
+            finally:
+                self._open = False
 
     def append(self, record: fx.TransactionRecord, payload: bytes) -> int:
         """Queue and apply one transaction; its commit lock is held."""
         lsn = self.lsn + 1
+        try:
+            with self._state:
+                self._applied.apply(record, lsn)
+        except BaseException as error:
+            # Nothing of it is in the log, and nothing will be; memory holds a part of it until it is loaded anew.
+            self._stale = True
+            raise Internal(f"this transaction cannot be applied, and was not stored: {error!r}") from error
         if self._store is not None:
             try:
                 self._store.append(lsn, payload)
             except Unavailable as error:
                 self._fail(error)
                 raise
-        try:
-            with self._state:
-                self._applied.apply(record, lsn)
-        except BaseException as error:
-            # The frame is in the log; memory no longer equals it. Only a fresh load does.
-            self._stale = self._defective = True
-            raise Internal(f"applying transaction {lsn} failed: {error!r}") from error
         self._logged += len(payload)
+        if self._store is None:
+            self._audit.append([audit.encoded(lsn, record.entries, record.sides)])
         if self._store is not None and self._logged >= self._checkpoint_bytes:
             self._checkpoint_in_background()
         return lsn
@@ -384,7 +400,7 @@ class LocalEngine:
         """Refuse a write while the disk does; now and then see whether it takes them again."""
         if self._broken is None or self._store is None:
             return
-        if self._defective or time.monotonic() < self._retry_at:
+        if time.monotonic() < self._retry_at:
             raise Unavailable(self._broken)
         self._retry_at = time.monotonic() + RETRY_AFTER
         try:
@@ -398,6 +414,9 @@ class LocalEngine:
         if self._store is None:
             return self.lsn
         with self._checkpointing:
+            # Before the freeze: what is trimmed afterwards lies behind an older checkpoint still.
+            self._ready()
+            self._complete_audit(self.lsn)
             with self._commit:
                 self._ready()
                 if self.lsn == self._checkpoint_lsn:
@@ -408,6 +427,33 @@ class LocalEngine:
             self._store.write_checkpoint(frozen, created_at=clock.now())
             self._checkpoint_lsn = frozen.lsn
             return frozen.lsn
+
+    def audit(self) -> Iterator[AuditEvent]:
+        """Every event there was, oldest first."""
+        with self._commit:
+            self._ready()
+            lsn = self.lsn
+        self._complete_audit(lsn)
+        with _damage_named():
+            yield from audit.events(self._audit.read())
+
+    def verify_audit(self) -> list[str]:
+        """Whether every event is as it was noted, in its place; what does not hold, in words."""
+        with self._commit:
+            self._ready()
+            lsn, head, count = self.lsn, self.tables.audit_head, self.tables.audit_count
+        self._complete_audit(lsn)
+        return audit.verify((record for record in self._audit.read() if record.lsn <= lsn), head=head, count=count)
+
+    def _complete_audit(self, through: int) -> None:
+        """Bring the audit's files up to a transaction, from the log; it is never trimmed past what they hold."""
+        if self._store is None:
+            return
+        if self._broken is None:
+            self._store.flush()
+        with self._auditing, disk_errors(self._store.folder, "audited", "The log holds it all. "):
+            frames = self._store.logged(self._audit.last_lsn, through)
+            self._audit.append(audit.encoded(frame.lsn, *fx.decode_audit(frame.payload)) for frame in frames)
 
     def findings(self) -> list[Finding]:
         """Damage met so far."""
@@ -507,11 +553,11 @@ class LocalEngine:
         """After a failed write: memory is what is durable, nothing more."""
         if self._store is None:
             raise Internal("the in-memory database is inconsistent after a failed transaction")
+        if self._broken is None:
+            self._store.flush()
         self._reset()
         self._load(self._store, until=self._store.log.durable_lsn)
         self._stale = False
-        if self._defective:
-            self._broken = "a transaction could not be applied; the database is read-only until it is opened again"
 
     def _space(self, index: str) -> IndexSpace:
         settings = self.tables.settings.get(index)

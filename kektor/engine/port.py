@@ -4,13 +4,14 @@ Commands, Views, ids and records go in and out. Slots, bitmaps, paths and frames
 live in one process, in plain dictionaries (`kektor.engine.plain`) or on another machine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kektor.engine.audit import AuditEvent
 from kektor.engine.records import Edge, Event, IndexSettings, Node, NodeKey, Scope, State, Tombstone
 from kektor.engine.view import View
 
@@ -106,9 +107,13 @@ class Transaction(Protocol):
         """The LSN it will have when it commits."""
 
     @property
-    def changes(self) -> bool:
-        """Whether anything was staged."""
+    def staged(self) -> int:
+        """How many changes were staged so far."""
 
+    def touched(self, index: str) -> dict[NodeKey, Node | None]:
+        """The nodes that were staged, as they are now; None for one that goes."""
+
+    def indexes(self) -> list[IndexSettings]: ...
     def index(self, name: str) -> IndexSettings | None: ...
     def put_index(self, settings: IndexSettings) -> IndexSettings:
         """Create or replace; a new index (number 0) is given its number."""
@@ -234,6 +239,12 @@ class Engine(Protocol):
     def stats(self, index: str) -> EngineStats: ...
     def health(self) -> EngineHealth:
         """Without waiting for any lock: this is asked while everything else hangs."""
+
+    def audit(self) -> Iterator[AuditEvent]:
+        """Every event there was, oldest first."""
+
+    def verify_audit(self) -> list[str]:
+        """Whether every event is as it was noted, in its place; what does not hold, in words."""
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Take the commit lock until the block ends; a block that does not commit changes nothing."""

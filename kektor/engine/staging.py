@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import structs
 
 from kektor.engine import effects as fx
-from kektor.engine.audit import EVERY_SLOT, Noted, Subject, entry_of
+from kektor.engine.audit import EVERY_SLOT, Entry, Noted, Side, Subject, entry_of
 from kektor.engine.port import Direction, Vector
 from kektor.engine.records import Edge, Event, IndexSettings, Node, NodeKey, Scope, State, Tombstone
 from kektor.engine.space import IndexSpace
@@ -45,6 +45,7 @@ class LocalTransaction:
         self._buried: dict[tuple[int, Scope, bytes], Tombstone] = {}
         self._lifted: set[str] = set()
         self._kv: dict[tuple[int, Scope, str], tuple[Any, int] | None] = {}
+        self._outcomes: dict[bytes, fx.KeepOutcome] = {}
         self.lsn: int | None = None
         self._new_slots: dict[tuple[int, int], NodeKey] = {}
         self._dropped: set[tuple[int, int]] = set()
@@ -57,6 +58,10 @@ class LocalTransaction:
         if name in self._settings:
             return self._settings[name]
         return self._engine.tables.settings.get(name)
+
+    def indexes(self) -> list[IndexSettings]:
+        known = {**self._engine.tables.settings, **self._settings}
+        return [settings for settings in known.values() if settings is not None]
 
     def put_index(self, settings: IndexSettings) -> IndexSettings:
         if settings.number == 0:
@@ -259,11 +264,12 @@ class LocalTransaction:
         return True
 
     def outcome(self, key: bytes) -> tuple[bytes, bytes] | None:
-        kept = self._engine.tables.outcomes.get(key)
+        kept = self._outcomes.get(key) or self._engine.tables.outcomes.get(key)
         return None if kept is None else (kept.request, kept.outcome)
 
     def keep_outcome(self, key: bytes, request: bytes, outcome: bytes) -> None:
-        self._effects.append(fx.KeepOutcome(key, request, outcome, self.time))
+        self._outcomes[key] = fx.KeepOutcome(key, request, outcome, self.time)
+        self._effects.append(self._outcomes[key])
 
     @property
     def next_lsn(self) -> int:
@@ -271,16 +277,22 @@ class LocalTransaction:
         return self._engine.lsn + 1
 
     @property
-    def changes(self) -> bool:
-        """Whether anything was staged."""
-        return bool(self._effects)
+    def staged(self) -> int:
+        """How many changes were staged so far."""
+        return len(self._effects)
+
+    def touched(self, index: str) -> dict[NodeKey, Node | None]:
+        number = self._number(index)
+        return {key: node for (where, key), node in self._nodes.items() if where == number}
 
     def note(self, event: Event) -> None:
         self._noted.append((event, self._noted_to, len(self._effects)))
         self._noted_to = len(self._effects)
 
     def commit(self) -> int:
-        previous, entries, sides = self._engine.tables.audit_head, [], []
+        previous = self._engine.tables.audit_head
+        entries: list[Entry] = []
+        sides: list[Side] = []
         for event, start, end in self._noted:
             noted = self._touched(event, self._effects[start:end])
             entry, side = entry_of(noted, lsn=self.next_lsn, place=len(entries), time=self.time, previous=previous)

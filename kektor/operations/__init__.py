@@ -5,6 +5,7 @@ door does.
 """
 
 from kektor.operations.admin import AdminOperations
+from kektor.operations.audit import AuditOperations
 from kektor.operations.export import ExportOperations
 from kektor.operations.indexes import IndexOperations
 from kektor.operations.memories import MemoryOperations
@@ -22,6 +23,7 @@ class Operations(
     NodeOperations,
     IndexOperations,
     AdminOperations,
+    AuditOperations,
     ExportOperations,
 ):
     """All of them over one database."""

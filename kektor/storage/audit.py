@@ -110,8 +110,13 @@ class AuditFiles:
             chain += _record(record.lsn, record.chain)
             side += _record(record.lsn, record.side or b"")
             last = record.lsn
-        if not chain:
-            return
+            if len(chain) + len(side) >= self._segment_bytes:
+                self._write(chain, side, last)
+                chain, side = bytearray(), bytearray()
+        if chain:
+            self._write(chain, side, last)
+
+    def _write(self, chain: bytearray, side: bytearray, last: int) -> None:
         path = self._folder / f"{self._number:08d}.kaud"
         if self._number == 0 or path.stat().st_size >= self._segment_bytes:
             self._number += 1

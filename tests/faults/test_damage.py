@@ -10,6 +10,8 @@ import pytest
 
 import kektor
 from kektor.engine.local import LocalEngine
+from kektor.engine.records import Node
+from kektor.engine.space import IndexSpace
 from kektor.storage.checkpoint import FORMAT
 from tests.support.embedders import HashingEmbedder
 
@@ -201,3 +203,57 @@ def test_newer_chunks_and_log_segments_are_refused_by_name(twice: Path, tmp_path
         path.write_bytes(bytes(content))
         with pytest.raises(kektor.NewerFormat, match="upgrade"):
             _open(folder)
+
+
+def test_a_transaction_that_cannot_be_applied_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect while applying costs that write: memory is as before it, later writes work, and so does opening."""
+    with kektor.open(tmp_path / "data", embedder=HashingEmbedder()) as db:
+        db.memory().remember("The first", id="a")
+        with monkeypatch.context() as patch:
+            patch.setattr(IndexSpace, "_index_text", _fails)
+            with pytest.raises(kektor.Internal, match="not stored"):
+                db.memory().remember("The second", id="b")
+        assert _texts(db) == ["The first"]
+        db.memory().remember("The third", id="c")
+    with _open(tmp_path / "data") as db:
+        assert _texts(db) == ["The first", "The third"]
+        assert _findings(db) == ""
+        assert db.verify_audit().ok
+
+
+def test_a_logged_transaction_that_cannot_be_applied_costs_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening goes on behind it, says so, and keeps its bytes."""
+    live, folder = tmp_path / "live", tmp_path / "data"
+    with kektor.open(live, embedder=HashingEmbedder()) as db:
+        for text in ("The first", "The second", "The third"):
+            db.memory().remember(text)
+        db.memory().link(*_ends(db))
+        shutil.copytree(live, folder)
+    (folder / "LOCK").unlink()
+    real = IndexSpace._index_text
+
+    def fails_for_one(space: IndexSpace, slot: int, node: Node, lsn: int) -> None:
+        if node.text == "The second":
+            raise ValueError("no such language")
+        real(space, slot, node, lsn)
+
+    monkeypatch.setattr(IndexSpace, "_index_text", fails_for_one)
+    for _ in range(2):
+        with _open(folder) as db:
+            assert _texts(db) == ["The first", "The third"]
+            assert db.memory().edges(db.memory().list().items[1].id) == []
+            if "cannot be applied" in _findings(db):
+                kept = list((folder / "quarantine").iterdir())
+                assert any(b"The second" in path.read_bytes() for path in kept)
+            assert db.verify_audit().ok
+
+
+def _ends(db: kektor.Database) -> tuple[str, str, str]:
+    listed = db.memory().list().items
+    return listed[1].id, "near", listed[2].id
+
+
+def _fails(*_: Any) -> None:
+    raise ValueError("a defect")
