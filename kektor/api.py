@@ -10,7 +10,6 @@ from typing import Any, Self
 
 from kektor import models
 from kektor.contract import convert
-from kektor.engine.audit import AuditEvent
 from kektor.engine.gateway import Gateway, Grant, Principal, Unit
 from kektor.engine.local import LocalEngine
 from kektor.engine.port import Engine
@@ -24,12 +23,13 @@ from kektor.memory.policies import write_policies
 from kektor.memory.requests import CreateIndexRequest, ScopeIn
 from kektor.models import Embedder
 from kektor.operations import Operations
-from kektor.operations.audit import AuditReport, AuditRequest
+from kektor.operations.audit import AuditItem, AuditReport, AuditRequest
 from kektor.storage.store import Durability
 from kektor.text import Digester
 
 __all__ = ["Database", "Transaction", "open"]
 
+_AUDIT_PAGE = 1000
 ALL_RIGHTS = frozenset({"read", "write", "review", "admin"})
 
 
@@ -142,7 +142,7 @@ class Database:
         What is read by id, listed or counted through `tx` is what it has written so far; searching sees only what is
         stored. Other writers wait from its first write or read on, so keep it short. A write that fails undoes all.
         """
-        with self.gateway.transaction() as unit:
+        with self.gateway.together() as unit:
             yield Transaction(self, unit)
 
     def audit(
@@ -151,10 +151,16 @@ class Database:
         since: str | int | float | datetime | date | None = None,
         id: str | None = None,
         actor: str | None = None,
-    ) -> list[AuditEvent]:
+    ) -> list[AuditItem]:
         """Who did what, oldest first: since a time, to an id, by an actor. No text of memories is in it."""
-        request = convert(AuditRequest, {"since": plain_value(since), "id": id, "actor": actor})
-        return list(self.operations.audit(request, self.principal()))
+        asked = {"since": plain_value(since), "id": id, "actor": actor, "limit": _AUDIT_PAGE}
+        told: list[AuditItem] = []
+        cursor: str | None = None
+        while True:
+            page = self.operations.audit(convert(AuditRequest, {**asked, "cursor": cursor}), self.principal())
+            told += page.items
+            if (cursor := page.next_cursor) is None:
+                return told
 
     def verify_audit(self) -> AuditReport:
         """Whether every event is as it was noted, in its place, and none is missing."""

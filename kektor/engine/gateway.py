@@ -101,11 +101,11 @@ class Gateway:
 
     def submit(self, command: Command, principal: Principal) -> Receipt:
         """Run one command to its receipt; the write is durable when this returns."""
-        with self.transaction() as unit:
+        with self.together() as unit:
             return unit.submit(command, principal)
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator["Unit"]:
+    def together(self) -> Iterator["Unit"]:
         """Commands that become one frame of the log, or none: all of them are stored, or nothing is.
 
         No other writer gets in between from the first one (or the first read within) on. When the block ends without
@@ -137,7 +137,7 @@ class Gateway:
 
 
 class Unit:
-    """What `Gateway.transaction` gives: `submit` as the gateway has it, and `engine`, which reads what was staged."""
+    """What `Gateway.together` gives: `submit` as the gateway has it, and `engine`, which reads what was staged."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway

@@ -35,7 +35,7 @@ from kektor.engine.view import View, edge_holds
 from kektor.engine.visible import Compiled
 from kektor.errors import Conflict, Corrupt, Internal, Invalid, NotFound, Unavailable
 from kektor.graph import walk
-from kektor.storage.audit import AuditInMemory, AuditStore
+from kektor.storage.audit import Audited, AuditInMemory, AuditStore
 from kektor.storage.disk import disk_errors
 from kektor.storage.store import Durability, Finding, Store
 
@@ -80,6 +80,7 @@ class LocalEngine:
                 with disk_errors(self._store.folder, "read", ""):
                     self._load(self._store, until=None)
                 self._applied.lsn = self._store.start_log(self.lsn)
+                self._store.audit.last_lsn = min(self._store.audit.last_lsn, self.lsn)
             except BaseException:
                 self._store.close()
                 raise
@@ -443,7 +444,17 @@ class LocalEngine:
             self._ready()
             lsn, head, count = self.lsn, self.tables.audit_head, self.tables.audit_count
         self._complete_audit(lsn)
-        return audit.verify((record for record in self._audit.read() if record.lsn <= lsn), head=head, count=count)
+        beyond: list[int] = []
+
+        def up_to_now() -> Iterator[Audited]:
+            for record in self._audit.read():
+                if record.lsn <= lsn:
+                    yield record
+                elif record.lsn > self.lsn:
+                    beyond.append(record.lsn)
+
+        findings = audit.verify(up_to_now(), head=head, count=count)
+        return findings + [f"transaction {lsn} is in the audit and was never made" for lsn in beyond]
 
     def _complete_audit(self, through: int) -> None:
         """Bring the audit's files up to a transaction, from the log; it is never trimmed past what they hold."""

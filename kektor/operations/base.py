@@ -39,6 +39,8 @@ class BaseOperations:
         """The same operations as parts of one transaction."""
         bound = copy(self)
         bound.engine = unit.engine
+        bound.context = copy(self.context)
+        bound.context.engine = unit.engine
         bound.gateway = unit
         return bound
 

@@ -6,6 +6,7 @@ import sys
 import typer
 
 from kektor_server.cli import memories
+from kektor_server.cli.audit import audit
 from kektor_server.cli.checking import doctor, version
 from kektor_server.cli.exporting import export
 from kektor_server.cli.faults import OK, UNABLE, Fault, exit_code
@@ -66,6 +67,7 @@ for name, command in (
     ("retract", memories.retract),
     ("forget", memories.forget),
     ("tombstones", tombstones),
+    ("audit", audit),
     ("ingest", ingest),
     ("export", export),
     ("doctor", doctor),

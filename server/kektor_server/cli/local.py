@@ -15,6 +15,7 @@ from kektor.errors import KektorError
 from kektor.ingest import IngestMessagesRequest
 from kektor.memory import requests as rq
 from kektor.operations import Operations
+from kektor.operations.audit import AuditRequest
 from kektor_server.cli.faults import Fault
 from kektor_server.daemon.doctor import examine
 from kektor_server.daemon.exporting import export_lines
@@ -94,5 +95,7 @@ RUNS: dict[str, Run] = {
     "forget": lambda o, p, about, f: o.forget(convert(rq.ForgetRequest, f), p),
     "tombstones": _tombstones,
     "lift": lambda o, p, about, f: o.lift(about, convert(rq.LiftRequest, f), p),
+    "audit": lambda o, p, about, f: o.audit(convert(AuditRequest, f), p),
+    "verify_audit": lambda o, p, about, f: o.verify_audit(p),
     "ingest_messages": lambda o, p, about, f: o.ingest_messages(convert(IngestMessagesRequest, f), p),
 }

@@ -24,5 +24,7 @@ OPERATIONS = {
     "forget": Operation("POST", "/v1/forget"),
     "tombstones": Operation("GET", "/v1/tombstones"),
     "lift": Operation("DELETE", "/v1/tombstones/{id}"),
+    "audit": Operation("GET", "/v1/audit"),
+    "verify_audit": Operation("POST", "/v1/audit/verify"),
     "ingest_messages": Operation("POST", "/v1/ingest/messages"),
 }
