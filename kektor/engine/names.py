@@ -34,15 +34,15 @@ class Names:
         self._sessions[slot] = self._session(node.session)
         _append(self._ids, node.id, slot)
         _append(self._lineages, node.lineage, slot)
-        if node.digest:
-            _append(self._digests, (self._number(node.scope), node.digest), slot)
+        for digest in _digests(node):
+            _append(self._digests, (self._number(node.scope), digest), slot)
 
     def remove(self, slot: int, node: Node) -> None:
         self._keys[slot] = None
         _discard(self._ids, node.id, slot)
         _discard(self._lineages, node.lineage, slot)
-        if node.digest:
-            _discard(self._digests, (self._number(node.scope), node.digest), slot)
+        for digest in _digests(node):
+            _discard(self._digests, (self._number(node.scope), digest), slot)
 
     def key(self, slot: int) -> NodeKey | None:
         """What a slot's node is called; None when it has none (any more)."""
@@ -78,6 +78,10 @@ class Names:
 
     def _number(self, scope: Scope) -> int:
         return self._scope_numbers.setdefault(scope, len(self._scope_numbers))
+
+
+def _digests(node: Node) -> set[bytes]:
+    return {node.digest, node.topic} - {b""}
 
 
 def _each(slots: int | tuple[int, ...] | None) -> tuple[int, ...]:

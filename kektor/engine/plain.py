@@ -361,7 +361,7 @@ class _PlainTransaction:
         return self._nodes(index).get(key)
 
     def nodes_of_digest(self, index: str, scope: Scope, digest: bytes) -> list[Node]:
-        return [n for n in self._nodes(index).values() if n.scope == scope and n.digest == digest]
+        return [n for n in self._nodes(index).values() if n.scope == scope and digest in (n.digest, n.topic)]
 
     def lineage(self, index: str, scope: Scope, lineage: str) -> list[Node]:
         found = [n for n in self._nodes(index).values() if n.scope == scope and n.lineage == lineage]

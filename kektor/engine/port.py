@@ -125,7 +125,7 @@ class Transaction(Protocol):
 
     def node(self, index: str, key: NodeKey) -> Node | None: ...
     def nodes_of_digest(self, index: str, scope: Scope, digest: bytes) -> list[Node]:
-        """Nodes of exactly that scope with equal normalised text, whatever their state."""
+        """Nodes of exactly that scope with that digest of their text or their topic, whatever their state."""
 
     def lineage(self, index: str, scope: Scope, lineage: str) -> list[Node]:
         """Every version, oldest first."""

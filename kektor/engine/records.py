@@ -26,6 +26,7 @@ __all__ = [
     "NodeKey",
     "Policy",
     "Receipt",
+    "Retention",
     "Scope",
     "State",
     "Status",
@@ -160,6 +161,8 @@ class Node(Struct, frozen=True, array_like=True):
     raw: bool = False
     digest: bytes = b""
     """Of the normalised text; equal digests in one scope are candidates for a duplicate."""
+    topic: bytes = b""
+    """Of the subject and predicate of what it states; found by `nodes_of_digest` as the digest is."""
 
     @property
     def state(self) -> State:
@@ -226,12 +229,23 @@ class TextSettings(Struct, frozen=True, forbid_unknown_fields=True):
     b: float = 0.75
 
 
+class Retention(Struct, frozen=True, forbid_unknown_fields=True):
+    """What happens to memories of a layer that are older than some days."""
+
+    days: float
+    mode: str = "archive"
+
+
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
-    """What an index demands of writes."""
+    """What an index demands of writes, and how long it keeps what it was given."""
 
     evidence: str = "record"
     agent_writes: str = "accept"
     write: str = "open"
+    single_valued: tuple[str, ...] | None = None
+    """Predicates of which a subject has one value at a time; None is the list that ships."""
+    retention: dict[str, Retention] = {}
+    """By layer."""
 
 
 class Layer(Struct, frozen=True, forbid_unknown_fields=True):

@@ -377,8 +377,8 @@ class LocalTransaction:
     def _stage(self, number: int, key: NodeKey, node: Node) -> None:
         self._nodes[number, key] = node
         self._by_id.setdefault((number, key.id), []).append(key)
-        if node.digest:
-            self._by_digest.setdefault((number, key.scope, node.digest), []).append(key)
+        for digest in {node.digest, node.topic} - {b""}:
+            self._by_digest.setdefault((number, key.scope, digest), []).append(key)
 
 
 def _keys(space: IndexSpace | None, slots: Iterable[int]) -> Iterator[NodeKey]:

@@ -18,6 +18,7 @@ from kektor.engine.records import (
     Trust,
 )
 from kektor.errors import Blocked
+from kektor.memory.claims import Statement
 
 __all__ = ["Draft"]
 
@@ -49,6 +50,17 @@ class Draft:
     checks_duplicates: bool = True
     """False for a new version of a memory the caller names: saying it again there is meant."""
     duplicate_of: Node | None = None
+    statement: Statement | None = None
+    """What the text claims, as far as the rules read it."""
+    topic: bytes = b""
+    refines: Node | None = None
+    """What it says too, and more."""
+    follows: Node | None = None
+    """The head whose place it takes: a value that came back."""
+    conflicts: list[Node] = field(default_factory=list)
+    """What cannot hold beside it."""
+    doubts: frozenset[str] = frozenset()
+    """Ids among them whose trust it lowers."""
     blocked: Blocked | None = None
     """Why this part of a batch is left out."""
     warnings: list[str] = field(default_factory=list)
@@ -93,4 +105,5 @@ class Draft:
             supersedes=supersedes,
             raw=self.raw,
             digest=self.digest,
+            topic=self.topic,
         )

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from kektor.engine.records import Layer, Policy, TextSettings
+from kektor.engine.records import Layer, Policy, Retention, TextSettings
 
 __all__ = [
     "ClaimIn",
@@ -186,6 +186,10 @@ class PolicyChange(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     evidence: Literal["off", "record", "require"] | None = None
     agent_writes: Literal["accept", "propose"] | None = None
     write: Literal["open", "gated", "frozen"] | None = None
+    single_valued: list[str] | None = None
+    """Takes the place of the list there was; empty for none."""
+    retention: dict[str, Retention | None] | None = None
+    """By layer; null takes a layer's away."""
 
 
 class ConfigureIndexRequest(Struct, forbid_unknown_fields=True, kw_only=True):

@@ -1,14 +1,14 @@
 """Indexes: create, list, configure, drop."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 import msgspec
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import EngineStats
-from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Layer, Receipt
+from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Layer, Policy, Receipt
 from kektor.errors import Forbidden, Invalid, NotFound
-from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex
+from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex, merged_policy
 from kektor.memory.limits import check_name
 from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest
 from kektor.operations.base import BaseOperations
@@ -36,7 +36,7 @@ class IndexOperations(BaseOperations):
             if not low <= value <= high:
                 raise Invalid(f"{name} must be {low} to {high}, not {value}", field=name)
         _check_layers(request.layers)
-        _check_choices(msgspec.structs.asdict(request.policy))
+        _check_policy(request.policy, request.layers.keys() | DEFAULT_LAYERS.keys())
         new = self._new_settings(
             request.name,
             embedder=embedder,
@@ -46,7 +46,7 @@ class IndexOperations(BaseOperations):
             m=request.m,
             ef_construction=request.ef_construction,
             text=request.text,
-            policy=request.policy,
+            policy=_with_bare_entries(request.policy),
             layers={**DEFAULT_LAYERS, **request.layers},
         )
         command = CreateIndex(
@@ -62,9 +62,14 @@ class IndexOperations(BaseOperations):
 
     def configure_index(self, name: str, request: ConfigureIndexRequest, principal: Principal) -> IndexSettings:
         """Merge a policy and layers into the settings."""
-        self._settings(principal, name)
+        old = self._settings(principal, name)
         _check_layers(request.layers)
         policy = {k: v for k, v in msgspec.structs.asdict(request.policy).items() if v is not None}
+        if "single_valued" in policy:
+            policy["single_valued"] = tuple(policy["single_valued"])
+        new = _with_bare_entries(merged_policy(old.policy, policy))
+        _check_policy(new, request.layers.keys() | old.layers.keys())
+        policy |= {"single_valued": new.single_valued} if "single_valued" in policy else {}
         command = ConfigureIndex(
             context=self.context,
             index=name,
@@ -128,7 +133,35 @@ _POLICY_CHOICES = {
 }
 
 
-def _check_choices(policy: dict[str, str]) -> None:
+_RETENTION_MODES = ("archive", "retract", "erase")
+
+
+def _check_policy(policy: Policy, layers: Set[str]) -> None:
+    """Every field is one of its values; what concerns a layer names one that the index has."""
     for name, choices in _POLICY_CHOICES.items():
-        if policy[name] not in choices:
-            raise Invalid(f"policy.{name} must be {' or '.join(choices)}, not {policy[name]!r}", field=f"policy.{name}")
+        value = getattr(policy, name)
+        if value not in choices:
+            raise Invalid(f"policy.{name} must be {' or '.join(choices)}, not {value!r}", field=f"policy.{name}")
+    for number, entry in enumerate(policy.single_valued or ()):
+        if not entry.strip() or len(entry) > 100:
+            raise Invalid(
+                "an entry of single_valued is a predicate such as 'lives in' or a noun such as 'port', "
+                "of 1 to 100 characters",
+                field=f"policy.single_valued[{number}]",
+            )
+    for layer, kept in policy.retention.items():
+        where = f"policy.retention.{layer}"
+        if layer not in layers:
+            raise Invalid(f"there is no layer {layer!r}; there are {', '.join(sorted(layers))}", field=where)
+        if not 0 < kept.days <= 36_500:
+            raise Invalid(f"days must be above 0 and at most 36500, not {kept.days}", field=f"{where}.days")
+        if kept.mode not in _RETENTION_MODES:
+            raise Invalid(f"mode must be {' or '.join(_RETENTION_MODES)}, not {kept.mode!r}", field=f"{where}.mode")
+
+
+def _with_bare_entries(policy: Policy) -> Policy:
+    """The entries of `single_valued` without white space around them, each once."""
+    if policy.single_valued is None:
+        return policy
+    entries = tuple(dict.fromkeys(entry.strip() for entry in policy.single_valued))
+    return msgspec.structs.replace(policy, single_valued=entries)

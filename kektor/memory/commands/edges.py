@@ -11,7 +11,7 @@ from kektor.engine.records import Edge, Item, Moment, Receipt
 from kektor.engine.view import ScopeRule
 from kektor.errors import Forbidden, Invalid, NotFound
 from kektor.memory.commands.base import MemoryCommand, key_of, seen
-from kektor.memory.commands.lifecycle import PROVENANCE
+from kektor.memory.commands.versions import PROVENANCE
 from kektor.memory.inputs import may_write
 
 __all__ = ["EdgeDraft", "Link", "Unlink"]

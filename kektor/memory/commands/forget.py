@@ -8,6 +8,7 @@ from kektor.engine.port import Transaction
 from kektor.engine.records import Node, NodeKey, Receipt
 from kektor.engine.view import ScopeRule
 from kektor.memory.commands.base import MemoryCommand, key_of, target
+from kektor.memory.commands.versions import settle
 from kektor.memory.tombstones import guard
 
 __all__ = ["Erase", "Reached", "reach"]
@@ -44,6 +45,7 @@ class Erase(MemoryCommand):
         for node in doomed:
             if not node.raw:
                 guard(tx, self, principal, node)
+            settle(tx, self, principal, node)
         _withdraw_quotes(tx, self.index, doomed)
         for node in doomed:
             tx.drop_node(self.index, key_of(node))

@@ -1,5 +1,6 @@
 """Creating, configuring and dropping indexes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -7,11 +8,11 @@ import msgspec
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
-from kektor.engine.records import IndexSettings, Receipt
+from kektor.engine.records import IndexSettings, Policy, Receipt
 from kektor.errors import Conflict, NotFound
 from kektor.memory.commands.base import MemoryCommand
 
-__all__ = ["ConfigureIndex", "CreateIndex", "DropIndex"]
+__all__ = ["ConfigureIndex", "CreateIndex", "DropIndex", "merged_policy"]
 
 
 @dataclass(kw_only=True)
@@ -54,11 +55,18 @@ class ConfigureIndex(MemoryCommand):
         tx.put_index(
             msgspec.structs.replace(
                 old,
-                policy=msgspec.structs.replace(old.policy, **self.policy),
+                policy=merged_policy(old.policy, self.policy),
                 layers={**old.layers, **self.layers},
             )
         )
         return Receipt("updated", id=self.index)
+
+
+def merged_policy(old: Policy, changes: Mapping[str, Any]) -> Policy:
+    """What is named replaces what was there; retention is merged layer by layer, None taking one away."""
+    kept = {**old.retention, **changes.get("retention", {})}
+    retention = {layer: rule for layer, rule in kept.items() if rule is not None}
+    return msgspec.structs.replace(old, **{**changes, "retention": retention})
 
 
 @dataclass(kw_only=True)

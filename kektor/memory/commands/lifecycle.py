@@ -3,23 +3,26 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from msgspec import structs
-
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
-from kektor.engine.records import Edge, Kind, Moment, Node, NodeKey, Receipt, State, Status, Trust
+from kektor.engine.records import Kind, Moment, Node, Receipt, Status, Trust
 from kektor.engine.view import ScopeRule
 from kektor.errors import Conflict, Invalid
-from kektor.memory.commands.base import MemoryCommand, key_of, target
-from kektor.memory.commands.remember import link_evidence, place
+from kektor.memory.commands.base import MemoryCommand, target
+from kektor.memory.commands.versions import (
+    contradicting,
+    evolved,
+    head_of,
+    place,
+    settle,
+    step,
+    supersede,
+)
 from kektor.memory.drafts import Draft
 from kektor.memory.tombstones import bury
 from kektor.text import fold
 
-__all__ = ["PROVENANCE", "Archive", "Correct", "Evolve", "OnOne", "Restore", "Retract", "head_of"]
-
-PROVENANCE = frozenset({"derived_from", "copied_from", "supersedes", "evidence_of", "contradicts"})
-"""Edges that say where something comes from; they stay with the version they speak of."""
+__all__ = ["Archive", "Correct", "Evolve", "OnOne", "Restore", "Retract"]
 
 
 @dataclass(kw_only=True)
@@ -66,19 +69,11 @@ class _Replace(OnOne):
         if draft.trust is Trust.PROPOSED:
             place(tx, draft, principal)
             return Receipt("proposed", id=draft.node_id, version=1, of=old.id, warnings=draft.warnings)
-        new = self._new(draft, old, principal, tx)
-        tx.put_node(self.index, new, draft.vector)
-        link_evidence(tx, draft, principal)
-        self._retire(tx, principal, old, new)
-        _carry_edges(tx, self.index, old, new)
-        edge = Edge(new.id, "supersedes", old.id, created_at=tx.time, actor=principal.actor)
-        tx.put_edge(self.index, key_of(new), key_of(old), edge)
+        draft.valid_from = self.valid_from
+        new = self._replace(draft, old, principal, tx)
         return Receipt("superseded", id=new.id, version=new.version, of=old.id, warnings=draft.warnings)
 
-    def _new(self, draft: Draft, old: Node, principal: Principal, tx: Transaction) -> Node:
-        return draft.node(principal.actor, tx.time, lineage=old.lineage, version=old.version + 1, supersedes=old.id)
-
-    def _retire(self, tx: Transaction, principal: Principal, old: Node, new: Node) -> None:
+    def _replace(self, draft: Draft, old: Node, principal: Principal, tx: Transaction) -> Node:
         raise NotImplementedError
 
 
@@ -88,19 +83,8 @@ class Evolve(_Replace):
 
     operation: ClassVar[str] = "evolve"
 
-    def _new(self, draft: Draft, old: Node, principal: Principal, tx: Transaction) -> Node:
-        draft.valid_from = self.valid_from or Moment(tx.time)
-        end = old.state.valid_to
-        draft.valid_to = end if end is not None and end.at > draft.valid_from.at else None
-        return super()._new(draft, old, principal, tx)
-
-    def _retire(self, tx: Transaction, principal: Principal, old: Node, new: Node) -> None:
-        start, end = old.state.valid_from, new.state.valid_from
-        if start is not None and end is not None and end.at < start.at:
-            end = start  # the new version takes the whole interval
-        if old.state.valid_to is not None and end is not None and old.state.valid_to.at < end.at:
-            end = old.state.valid_to
-        _step(tx, self, principal, old, status=Status.SUPERSEDED, valid_to=end, superseded_by=new.id)
+    def _replace(self, draft: Draft, old: Node, principal: Principal, tx: Transaction) -> Node:
+        return supersede(tx, self, principal, draft, old, ended=evolved(draft, old, tx.time))
 
 
 @dataclass(kw_only=True)
@@ -109,24 +93,14 @@ class Correct(_Replace):
 
     operation: ClassVar[str] = "correct"
 
-    def _new(self, draft: Draft, old: Node, principal: Principal, tx: Transaction) -> Node:
+    def _replace(self, draft: Draft, old: Node, principal: Principal, tx: Transaction) -> Node:
         if fold(draft.text) == fold(old.text):
             raise Invalid("the corrected text says the same as the old one", field="text")
-        draft.valid_from = self.valid_from or old.state.valid_from
+        draft.valid_from = draft.valid_from or old.state.valid_from
         draft.valid_to = old.state.valid_to
-        return super()._new(draft, old, principal, tx)
-
-    def _retire(self, tx: Transaction, principal: Principal, old: Node, new: Node) -> None:
-        _step(
-            tx,
-            self,
-            principal,
-            old,
-            status=Status.SUPERSEDED,
-            trust=Trust.REJECTED,
-            superseded_by=new.id,
-        )
+        new = supersede(tx, self, principal, draft, old, trust=Trust.REJECTED)
         bury(tx, self, principal, old)
+        return new
 
 
 @dataclass(kw_only=True)
@@ -148,7 +122,8 @@ class Retract(OnOne):
                 field="id",
                 details={"head": head.id},
             )
-        _step(tx, self, principal, node, trust=Trust.REJECTED)
+        step(tx, self, principal, node, trust=Trust.REJECTED)
+        settle(tx, self, principal, node)
         bury(tx, self, principal, node)
         return Receipt("rejected", id=node.id, version=node.version)
 
@@ -166,7 +141,8 @@ class Archive(OnOne):
             return Receipt("duplicate", id=node.id, version=node.version, of=node.id)
         if node.status is not Status.CURRENT:
             raise Conflict(f"{node.id!r} is {node.status}; only a current memory is archived", field="id")
-        _step(tx, self, principal, node, status=Status.ARCHIVED)
+        step(tx, self, principal, node, status=Status.ARCHIVED)
+        settle(tx, self, principal, node)
         return Receipt("archived", id=node.id, version=node.version)
 
 
@@ -184,49 +160,12 @@ class Restore(OnOne):
         node = self.node
         if node.status is not Status.ARCHIVED:
             raise Conflict(f"{node.id!r} is {node.status}, not archived", field="id")
-        _step(tx, self, principal, node, status=Status.CURRENT)
+        doubted = node.trust in (Trust.ACCEPTED, Trust.CONTESTED) and contradicting(tx, self.index, node)
+        for rival in doubted or ():
+            if rival.trust is Trust.ACCEPTED:
+                step(tx, self, principal, rival, trust=Trust.CONTESTED)
+        step(tx, self, principal, node, status=Status.CURRENT, trust=Trust.CONTESTED if doubted else None)
         return Receipt("restored", id=node.id, version=node.version)
-
-
-def head_of(tx: Transaction, index: str, node: Node) -> Node:
-    """The newest version of a lineage."""
-    return tx.lineage(index, node.scope, node.lineage)[-1]
-
-
-def _step(
-    tx: Transaction,
-    command: MemoryCommand,
-    principal: Principal,
-    node: Node,
-    *,
-    status: Status | None = None,
-    trust: Trust | None = None,
-    valid_to: Moment | None = None,
-    superseded_by: str = "",
-) -> None:
-    """Begin a new row of the node's history: what is not given stays."""
-    last = node.state
-    state = State(
-        recorded_from=tx.time,
-        status=status or last.status,
-        trust=trust or last.trust,
-        valid_from=last.valid_from,
-        valid_to=valid_to or last.valid_to,
-        reason=command.reason,
-        actor=principal.actor,
-    )
-    tx.set_state(command.index, key_of(node), state, superseded_by=superseded_by)
-
-
-def _carry_edges(tx: Transaction, index: str, old: Node, new: Node) -> None:
-    """The new version stands where the old one stood, with weights and properties."""
-    before, after = key_of(old), key_of(new)
-    for edge, src, dst in tx.edges(index, before):
-        if edge.rel in PROVENANCE:
-            continue
-        ends: list[NodeKey] = [after if end == before else end for end in (src, dst)]
-        carried = structs.replace(edge, src=ends[0].id, dst=ends[1].id, created_at=tx.time)
-        tx.put_edge(index, ends[0], ends[1], carried)
 
 
 def _refuse_unless_versioned(node: Node, operation: str) -> None:

@@ -3,14 +3,16 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from kektor import clock
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
-from kektor.engine.records import Edge, NodeKey, Receipt
+from kektor.engine.records import Edge, Kind, Node, NodeKey, Receipt, State, Trust
 from kektor.errors import Conflict
-from kektor.memory.commands.base import MemoryCommand
+from kektor.memory.commands.base import MemoryCommand, key_of
+from kektor.memory.commands.versions import evolved, place, step, supersede
 from kektor.memory.drafts import Draft
 
-__all__ = ["Remember", "merge_into", "place"]
+__all__ = ["Remember", "contest", "merge_into"]
 
 
 @dataclass(kw_only=True)
@@ -28,22 +30,76 @@ class Remember(MemoryCommand):
                 f"{draft.node_id!r} is taken by another memory; leave the id out, or evolve that memory",
                 field="id",
             )
-        place(tx, draft, principal)
-        outcome = "proposed" if draft.trust == "proposed" else "created"
-        return Receipt(outcome, id=draft.node_id, version=1, warnings=draft.warnings)
+        if draft.trust is Trust.PROPOSED:
+            node = place(tx, draft, principal)
+            rivals = [old.id for old in draft.conflicts]
+            return Receipt("proposed", id=node.id, version=1, conflicts=rivals, warnings=draft.warnings)
+        if draft.refines is not None:
+            return self._refine(draft, draft.refines, tx, principal)
+        if draft.follows is not None:
+            old = draft.follows
+            new = supersede(tx, self, principal, draft, old, ended=evolved(draft, old, tx.time))
+            return Receipt("superseded", id=new.id, version=new.version, of=old.id, warnings=draft.warnings)
+        node = place(tx, draft, principal)
+        if draft.conflicts:
+            return contest(self, draft, node, tx, principal)
+        return Receipt("created", id=node.id, version=1, warnings=draft.warnings)
+
+    def _refine(self, draft: Draft, old: Node, tx: Transaction, principal: Principal) -> Receipt:
+        """The same and more of it: the new text takes the old one's place, with all that the old one had."""
+        draft.tags = tuple(dict.fromkeys((*old.tags, *draft.tags)))
+        draft.evidence = tuple(dict.fromkeys((*old.evidence, *draft.evidence)))
+        draft.metadata = {**old.metadata, **draft.metadata}
+        draft.pinned = draft.pinned or old.pinned
+        draft.trust = old.trust
+        new = supersede(tx, self, principal, draft, old, inherits=True)
+        return Receipt("refined", id=new.id, version=new.version, of=old.id, warnings=draft.warnings)
 
 
-def place(tx: Transaction, draft: Draft, principal: Principal) -> None:
-    """Store a draft that is new, and link the sources it rests on."""
-    tx.put_node(draft.index, draft.node(principal.actor, tx.time), draft.vector)
-    link_evidence(tx, draft, principal)
+def contest(command: MemoryCommand, draft: Draft, node: Node, tx: Transaction, principal: Principal) -> Receipt:
+    """Two statements that cannot both hold: both stand, in doubt, until somebody decides."""
+    reflection = _reflection(draft, principal, tx)
+    tx.put_node(command.index, reflection)
+    for old in draft.conflicts:
+        if old.id in draft.doubts and old.trust is Trust.ACCEPTED:
+            step(tx, command, principal, old, trust=Trust.CONTESTED)
+        _join(tx, command, node.id, "contradicts", key_of(node), key_of(old), principal)
+    for about in (node, *draft.conflicts):
+        _join(tx, command, reflection.id, "derived_from", key_of(reflection), key_of(about), principal)
+    return Receipt(
+        "conflict",
+        id=node.id,
+        version=node.version,
+        conflicts=[old.id for old in draft.conflicts],
+        reflection=reflection.id,
+        warnings=draft.warnings,
+    )
 
 
-def link_evidence(tx: Transaction, draft: Draft, principal: Principal) -> None:
-    for source in dict.fromkeys(span.source for span in draft.evidence):
-        for node in tx.nodes_of_id(draft.index, source):
-            edge = Edge(source, "evidence_of", draft.node_id, created_at=tx.time, actor=principal.actor)
-            tx.put_edge(draft.index, NodeKey(node.scope, node.id), draft.key, edge)
+def _reflection(draft: Draft, principal: Principal, tx: Transaction) -> Node:
+    """What awaits a decision. It quotes nothing: what it is about is linked."""
+    said = draft.statement
+    what = "" if said is None else f" about {said.subject}" + (f" ({said.predicate})" if said.predicate else "")
+    node_id = clock.new_id()
+    return Node(
+        id=node_id,
+        kind=Kind.REFLECTION,
+        text=f"{len(draft.conflicts) + 1} memories contradict each other{what}",
+        scope=draft.scope,
+        lineage=node_id,
+        version=1,
+        states=(State(tx.time, actor=principal.actor),),
+        actor=principal.actor,
+        layer=draft.layer,
+        metadata={"review": "contested"},
+    )
+
+
+def _join(
+    tx: Transaction, command: MemoryCommand, src: str, rel: str, start: NodeKey, end: NodeKey, principal: Principal
+) -> None:
+    edge = Edge(src, rel, end.id, created_at=tx.time, actor=principal.actor)
+    tx.put_edge(command.index, start, end, edge)
 
 
 def merge_into(tx: Transaction, draft: Draft) -> Receipt:

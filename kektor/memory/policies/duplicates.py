@@ -5,7 +5,9 @@ from typing import Any, ClassVar
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import Moment, Node, Status, Trust
+from kektor.memory.commands.versions import stands
 from kektor.memory.drafts import Draft
+from kektor.memory.policies.claims import refines
 from kektor.text import plain
 
 __all__ = ["Duplicates"]
@@ -14,8 +16,8 @@ __all__ = ["Duplicates"]
 class Duplicates:
     """Equal normalised text, kind, scope, claim, time and validity, and no other id asked for.
 
-    A statement equal to a superseded version is a duplicate of it and changes nothing: only `evolve` or a later
-    `valid_from` makes an old value new again.
+    A statement equal to a superseded version is a duplicate of it and changes nothing, unless it holds from later on
+    than the head of that lineage: then it becomes the head. `evolve` with an old text always does.
     """
 
     name: ClassVar[str] = "duplicates"
@@ -26,7 +28,20 @@ class Duplicates:
     def check(self, command: Any, principal: Principal, tx: Transaction) -> None:
         for draft in command.drafts:
             if draft.checks_duplicates and draft.digest:
-                draft.duplicate_of = self._find(draft, tx)
+                self._look(draft, tx)
+
+    def _look(self, draft: Draft, tx: Transaction) -> None:
+        draft.duplicate_of = found = self._find(draft, tx)
+        if found is None or found.status is not Status.SUPERSEDED:
+            return
+        head = tx.lineage(draft.index, found.scope, found.lineage)[-1]
+        if not stands(head):
+            return
+        begins = _at(head.state.valid_from)
+        if draft.valid_from is not None and (begins is None or draft.valid_from.at > begins):
+            draft.duplicate_of, draft.follows = None, head
+        elif refines(head, found):
+            draft.duplicate_of = head
 
     def _find(self, draft: Draft, tx: Transaction) -> Node | None:
         said = plain(draft.text)
@@ -48,8 +63,8 @@ def _same_fact(node: Node, draft: Draft) -> bool:
     if node.claim != draft.claim or _at(node.occurred) != _at(draft.occurred):
         return False
     if node.status is Status.SUPERSEDED:
-        # Its interval was closed by its successor; what counts is whether the re-telling claims a new beginning.
-        return draft.valid_from is None or _at(draft.valid_from) == _at(node.state.valid_from)
+        # Its interval was closed by its successor: whenever it is said to hold, it is a re-telling.
+        return True
     told = node.states[0]
     return _at(told.valid_from) == _at(draft.valid_from) and _at(told.valid_to) == _at(draft.valid_to)
 

@@ -24,7 +24,8 @@ def test_an_index_is_made_listed_configured_and_dropped(live: LiveServer) -> Non
     assert live.ok(live.http.get("/v1/indexes/docs")) == made
     change = {"policy": {"evidence": "require"}, "layers": {"work": {"half_life_days": 7}}}
     changed = live.ok(live.http.patch("/v1/indexes/docs", json=change))
-    assert changed["policy"] == {"evidence": "require", "agent_writes": "accept", "write": "gated"}
+    policy = {"evidence": "require", "agent_writes": "accept", "write": "gated"}
+    assert changed["policy"] == {**policy, "single_valued": None, "retention": {}}
     assert changed["layers"]["work"]["half_life_days"] == 7
     assert changed["layers"]["semantic"] == made["layers"]["semantic"]
     assert live.ok(live.http.delete("/v1/indexes/docs"))["outcome"] == "deleted"

@@ -1,0 +1,176 @@
+"""How a node's life goes on: a new row of its history, a successor in its place, a contradiction and its end."""
+
+from msgspec import structs
+
+from kektor.engine.gateway import Principal
+from kektor.engine.port import Transaction
+from kektor.engine.records import Edge, Kind, Moment, Node, NodeKey, State, Status, Trust
+from kektor.memory.commands.base import MemoryCommand, key_of
+from kektor.memory.drafts import Draft
+
+__all__ = [
+    "PROVENANCE",
+    "contradicting",
+    "evolved",
+    "head_of",
+    "link_evidence",
+    "place",
+    "settle",
+    "stands",
+    "step",
+    "supersede",
+]
+
+PROVENANCE = frozenset({"derived_from", "copied_from", "supersedes", "evidence_of", "contradicts"})
+"""Edges that say where something comes from; they stay with the version they speak of."""
+
+_STANDING = frozenset({Trust.ACCEPTED, Trust.CONTESTED})
+
+
+def head_of(tx: Transaction, index: str, node: Node) -> Node:
+    """The newest version of a lineage."""
+    return tx.lineage(index, node.scope, node.lineage)[-1]
+
+
+def place(tx: Transaction, draft: Draft, principal: Principal) -> Node:
+    """Store a draft that is new, and link the sources it rests on."""
+    node = draft.node(principal.actor, tx.time)
+    tx.put_node(draft.index, node, draft.vector)
+    link_evidence(tx, draft, principal)
+    return node
+
+
+def link_evidence(tx: Transaction, draft: Draft, principal: Principal) -> None:
+    for source in dict.fromkeys(span.source for span in draft.evidence):
+        for node in tx.nodes_of_id(draft.index, source):
+            edge = Edge(source, "evidence_of", draft.node_id, created_at=tx.time, actor=principal.actor)
+            tx.put_edge(draft.index, NodeKey(node.scope, node.id), draft.key, edge)
+
+
+def step(
+    tx: Transaction,
+    command: MemoryCommand,
+    principal: Principal,
+    node: Node,
+    *,
+    status: Status | None = None,
+    trust: Trust | None = None,
+    valid_to: Moment | None = None,
+    superseded_by: str = "",
+) -> Node:
+    """Begin a new row of the node's history: what is not given stays."""
+    last = node.state
+    state = State(
+        recorded_from=tx.time,
+        status=status or last.status,
+        trust=trust or last.trust,
+        valid_from=last.valid_from,
+        valid_to=valid_to or last.valid_to,
+        reason=command.reason,
+        actor=principal.actor,
+    )
+    return tx.set_state(command.index, key_of(node), state, superseded_by=superseded_by)
+
+
+def evolved(draft: Draft, old: Node, now: int) -> Moment | None:
+    """Give a draft the interval of a value that follows another; returns where the other's ends.
+
+    With a beginning at or before the old one's it takes the whole interval.
+    """
+    draft.valid_from = draft.valid_from or Moment(now)
+    start, end = old.state.valid_from, old.state.valid_to
+    draft.valid_to = draft.valid_to or (end if end is not None and end.at > draft.valid_from.at else None)
+    ended = draft.valid_from
+    if start is not None and ended.at < start.at:
+        ended = start
+    return end if end is not None and end.at < ended.at else ended
+
+
+def supersede(
+    tx: Transaction,
+    command: MemoryCommand,
+    principal: Principal,
+    draft: Draft,
+    old: Node,
+    *,
+    ended: Moment | None = None,
+    trust: Trust | None = None,
+    inherits: bool = False,
+) -> Node:
+    """Put a draft in the place of the head of a lineage, with the links that stood there.
+
+    `inherits` says that it still states what the old one did: what contradicted that contradicts it.
+    """
+    new = draft.node(
+        principal.actor, tx.time, lineage=old.lineage, version=head_of(tx, command.index, old).version + 1,
+        supersedes=old.id,
+    )  # fmt: skip
+    tx.put_node(command.index, new, draft.vector)
+    link_evidence(tx, draft, principal)
+    step(
+        tx, command, principal, old, status=Status.SUPERSEDED, trust=trust, valid_to=ended, superseded_by=new.id
+    )  # fmt: skip
+    _carry_edges(tx, command.index, old, new)
+    edge = Edge(new.id, "supersedes", old.id, created_at=tx.time, actor=principal.actor)
+    tx.put_edge(command.index, key_of(new), key_of(old), edge)
+    if inherits:
+        _carry_doubt(tx, command.index, old, new)
+    else:
+        settle(tx, command, principal, old)
+    return new
+
+
+def contradicting(tx: Transaction, index: str, node: Node) -> list[Node]:
+    """What stands and contradicts a node."""
+    own = key_of(node)
+    ends = [(dst if src == own else src) for edge, src, dst in tx.edges(index, own) if edge.rel == "contradicts"]
+    nodes = (tx.node(index, key) for key in dict.fromkeys(ends))
+    return [other for other in nodes if other is not None and stands(other)]
+
+
+def stands(node: Node) -> bool:
+    """Whether it is current and believed, perhaps in doubt."""
+    return node.status is Status.CURRENT and node.trust in _STANDING
+
+
+def settle(tx: Transaction, command: MemoryCommand, principal: Principal, gone: Node) -> None:
+    """A node no longer stands: what it alone put in doubt is believed again, and a reflection about it is closed."""
+    index = command.index
+    for other in contradicting(tx, index, gone):
+        rivals = [rival for rival in contradicting(tx, index, other) if rival.id != gone.id]
+        if other.trust is Trust.CONTESTED and not rivals:
+            step(tx, command, principal, other, trust=Trust.ACCEPTED)
+    for edge, src, dst in tx.edges(index, key_of(gone), "in"):
+        reflection = tx.node(index, src) if edge.rel == "derived_from" and dst == key_of(gone) else None
+        if reflection is None or reflection.kind is not Kind.REFLECTION or reflection.status is not Status.CURRENT:
+            continue
+        about = [tx.node(index, end) for rel, _, end in tx.edges(index, src, "out") if rel.rel == "derived_from"]
+        left = [node for node in about if node is not None and node.id != gone.id and stands(node)]
+        if len(left) < 2:
+            step(tx, command, principal, reflection, status=Status.ARCHIVED)
+
+
+def _carry_doubt(tx: Transaction, index: str, old: Node, new: Node) -> None:
+    before, after = key_of(old), key_of(new)
+    for edge, src, dst in tx.edges(index, before):
+        reflected = edge.rel == "derived_from" and dst == before
+        if edge.rel != "contradicts" and not (reflected and _reflects(tx, index, src)):
+            continue
+        ends = [after if end == before else end for end in (src, dst)]
+        tx.put_edge(index, ends[0], ends[1], structs.replace(edge, src=ends[0].id, dst=ends[1].id, created_at=tx.time))
+
+
+def _reflects(tx: Transaction, index: str, key: NodeKey) -> bool:
+    node = tx.node(index, key)
+    return node is not None and node.kind is Kind.REFLECTION and node.status is Status.CURRENT
+
+
+def _carry_edges(tx: Transaction, index: str, old: Node, new: Node) -> None:
+    """The new version stands where the old one stood, with weights and properties."""
+    before, after = key_of(old), key_of(new)
+    for edge, src, dst in tx.edges(index, before):
+        if edge.rel in PROVENANCE:
+            continue
+        ends: list[NodeKey] = [after if end == before else end for end in (src, dst)]
+        carried = structs.replace(edge, src=ends[0].id, dst=ends[1].id, created_at=tx.time)
+        tx.put_edge(index, ends[0], ends[1], carried)
