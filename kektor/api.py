@@ -170,6 +170,10 @@ class Database:
         """Write a checkpoint of everything committed; returns its log sequence number."""
         return self.engine.checkpoint()
 
+    def compact(self) -> int:
+        """Rid the files of everything erased: log, checkpoints, audit. Returns the last transaction it covers."""
+        return self.engine.compact()
+
     def close(self) -> None:
         """Checkpoint what is new and give the directory up; safe to call twice."""
         self.engine.close()

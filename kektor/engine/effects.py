@@ -85,6 +85,8 @@ class DropNode(Struct, frozen=True, array_like=True, tag=6):
 
     index: int
     slot: int
+    replaced: bool = False
+    """A new node takes its place at once, so that the words of the old one may stay in a file until it is merged."""
 
 
 class PutEdge(Struct, frozen=True, array_like=True, tag=7):

@@ -415,19 +415,54 @@ class LocalEngine:
         if self._store is None:
             return self.lsn
         with self._checkpointing:
-            # Before the freeze: what is trimmed afterwards lies behind an older checkpoint still.
+            return self._checkpoint(self._store)
+
+    def compact(self) -> int:
+        """Rid the files of everything erased; returns the last transaction whose erasures are gone.
+
+        The log ends a segment, two full checkpoints that share nothing with older ones take the place of all there
+        are, the log before them goes, and so do the values of the audit that spoke of what was erased.
+        """
+        if self._store is None:
+            self._forget_in_audit()
+            return self.lsn
+        with self._checkpointing:
             self._ready()
-            self._complete_audit(self.lsn)
             with self._commit:
-                self._ready()
-                if self.lsn == self._checkpoint_lsn:
-                    return self.lsn
-                with self._state:
-                    frozen = self._store.freeze(self.lsn, self._applied.structures())
-                self._logged = 0
-            self._store.write_checkpoint(frozen, created_at=clock.now())
-            self._checkpoint_lsn = frozen.lsn
-            return frozen.lsn
+                erased = self.lsn
+            self._store.roll()
+            for _ in range(2):
+                self._tick()
+                self._checkpoint(self._store, full=True)
+            self._store.clear_remains()
+            self._forget_in_audit()
+            return erased
+
+    def _tick(self) -> None:
+        """A transaction of nothing, so that a checkpoint has a number of its own."""
+        with self.transaction() as tx:
+            tx.commit()
+        self.wait(self.lsn)
+
+    def _forget_in_audit(self) -> None:
+        with self._auditing:
+            erased = audit.erased_by(self._audit.read())
+            self._audit.rewrite(lambda record: audit.without(record, erased))
+
+    def _checkpoint(self, store: Store, *, full: bool = False) -> int:
+        self._ready()
+        # Before the freeze: what is trimmed afterwards lies behind an older checkpoint still.
+        self._complete_audit(self.lsn)
+        with self._commit:
+            self._ready()
+            if self.lsn == self._checkpoint_lsn:
+                return self.lsn
+            with self._state:
+                frozen = store.freeze(self.lsn, self._applied.structures())
+            self._logged = 0
+        store.write_checkpoint(frozen, created_at=clock.now(), full=full)
+        self._checkpoint_lsn = frozen.lsn
+        return frozen.lsn
 
     def audit(self) -> Iterator[AuditEvent]:
         """Every event there was, oldest first."""

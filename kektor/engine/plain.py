@@ -261,6 +261,9 @@ class PlainEngine:
     def checkpoint(self) -> int:
         return self._world.lsn
 
+    def compact(self) -> int:
+        return self._world.lsn
+
     def close(self) -> None:
         self._world = _World()
 
@@ -393,7 +396,7 @@ class _PlainTransaction:
     def amend(self, index: str, key: NodeKey, **changes: Any) -> Node:
         return self._replace(index, structs.replace(self._nodes(index)[key], **changes))
 
-    def drop_node(self, index: str, key: NodeKey) -> None:
+    def drop_node(self, index: str, key: NodeKey, *, replaced: bool = False) -> None:
         self.staged += 1
         held = self._world.indexes[index]
         del held.nodes[key]

@@ -138,8 +138,11 @@ class Transaction(Protocol):
     def amend(self, index: str, key: NodeKey, **changes: Any) -> Node:
         """Change metadata, tags, layer, pinned, evidence, confirmations or access."""
 
-    def drop_node(self, index: str, key: NodeKey) -> None:
-        """Out of every structure, with every edge at it; the id may be used again."""
+    def drop_node(self, index: str, key: NodeKey, *, replaced: bool = False) -> None:
+        """Out of every structure, with every edge at it; the id may be used again.
+
+        Unless it is only `replaced`, the next checkpoints hold none of its words.
+        """
 
     def put_edge(self, index: str, src: NodeKey, dst: NodeKey, edge: Edge) -> None: ...
     def edges(self, index: str, key: NodeKey, direction: Direction = "both") -> list[tuple[Edge, NodeKey, NodeKey]]:
@@ -254,5 +257,8 @@ class Engine(Protocol):
 
     def checkpoint(self) -> int:
         """Write a checkpoint of everything committed; returns its LSN."""
+
+    def compact(self) -> int:
+        """Rid the files of everything erased; returns the last transaction whose erasures are gone."""
 
     def close(self) -> None: ...

@@ -233,7 +233,7 @@ class IndexSpace:
             self.edges.drop(number)
         self.nodes.drop(slot)
         self.vectors.remove(np.array([slot], np.uint32), lsn=lsn, erase=True)
-        self.texts.remove(slot, lsn=lsn)
+        self.texts.remove(slot, lsn=lsn, erase=not effect.replaced)
 
     def put_edge(self, effect: PutEdge) -> None:
         self.edges.put(effect.number, _encode(EdgeRow(effect.src, effect.dst, effect.edge)))

@@ -152,12 +152,12 @@ class LocalTransaction:
         self._effects.append(fx.AmendNode(number, slot, **changes))
         return new
 
-    def drop_node(self, index: str, key: NodeKey) -> None:
+    def drop_node(self, index: str, key: NodeKey, *, replaced: bool = False) -> None:
         number, slot, _ = self._held(index, key)
         self._nodes[number, key] = None
         self._vectors.pop((number, key), None)
         self._dropped.add((number, slot))
-        self._effects.append(fx.DropNode(number, slot))
+        self._effects.append(fx.DropNode(number, slot, replaced))
         self._edges = [entry for entry in self._edges if entry[0] != number or slot not in (entry[1].src, entry[1].dst)]
 
     # Edges

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -12,7 +13,7 @@ from kektor import clock
 from kektor.errors import Corrupt, Invalid, NewerFormat, Unavailable
 from kektor.storage.audit import AuditFiles
 from kektor.storage.checkpoint import Checkpoints, Frozen, Manifest
-from kektor.storage.disk import disk_errors, make_folder, replace_file
+from kektor.storage.disk import disk_errors, make_folder, replace_file, sync_folder
 from kektor.storage.lock import DirectoryLock
 from kektor.storage.structure import FrozenChunk, Structure
 
@@ -235,13 +236,27 @@ class Store:
             raise
         return Frozen(lsn, structures, chunks)
 
-    def write_checkpoint(self, frozen: Frozen, *, created_at: int) -> Manifest:
+    def roll(self) -> None:
+        """End the segment of the log here, so that all before it can be trimmed together."""
+        with disk_errors(self.folder, "written", _READ_ONLY):
+            self.log.roll()
+
+    def clear_remains(self) -> None:
+        """Remove what may hold erased bytes beside log and checkpoints: quarantined damage, files never finished."""
+        with disk_errors(self.folder, "cleared", ""):
+            shutil.rmtree(self.folder / "quarantine", ignore_errors=True)
+            for unfinished in self.folder.glob("*.new"):
+                unfinished.unlink()
+            self.checkpoints.prune(rejected=True)
+            sync_folder(self.folder)
+
+    def write_checkpoint(self, frozen: Frozen, *, created_at: int, full: bool = False) -> Manifest:
         """The long part, in the background: write, publish, drop what is no longer needed."""
         written = False
         try:
             self.flush()  # a checkpoint must never be ahead of the log
             with disk_errors(self.folder, "checkpointed", "The log holds everything; the next attempt follows. "):
-                manifest = self.checkpoints.write(frozen, created_at=created_at)
+                manifest = self.checkpoints.write(frozen, created_at=created_at, full=full)
             written = True
         finally:
             for part in frozen.structures.values():
