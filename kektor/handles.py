@@ -1,5 +1,6 @@
 """What embedded callers hold: a scoped view of memories, and a raw index."""
 
+import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
@@ -15,12 +16,14 @@ from kektor.errors import Invalid
 from kektor.ingest import IngestMessagesRequest
 from kektor.memory import requests as rq
 from kektor.memory.objects import (
+    Analysis,
     Edge,
     Evidence,
     Forgotten,
     Hit,
     Memory,
     MemoryPage,
+    NeighbourPage,
     Path,
     Recall,
     Subgraph,
@@ -29,6 +32,7 @@ from kektor.memory.objects import (
 )
 from kektor.memory.reading import only_by_id
 from kektor.operations import Operations
+from kektor.operations.graph import Progress
 
 __all__ = ["IndexHandle", "MemoryHandle", "plain_value"]
 
@@ -162,20 +166,44 @@ class MemoryHandle:
         request = convert(rq.UnlinkRequest, {"src": src, "rel": rel, "dst": dst})
         return self._operations.unlink(self._index, request, self._principal)
 
-    def edges(self, id: str, **fields: Any) -> list[Edge]:
-        """Edges at a node. Fields: `direction` (out, in, both), `rel, as_of, known_at`."""
+    def edges(self, id: str, **fields: Any) -> builtins.list[Edge]:
+        """Every edge at a node, oldest first. Fields: `direction` (out, in, both), `rel` or `rels, filter,
+        edge_filter, as_of, known_at`."""
+        found: builtins.list[Edge] = []
+        cursor: str | None = None
+        while True:
+            request = convert(rq.EdgesRequest, _plain({"limit": 10_000, "cursor": cursor, **fields}))
+            page = self._operations.edges(self._index, id, request, self._principal)
+            found += page.items
+            if (cursor := page.next_cursor) is None or "limit" in fields:
+                return found
+
+    def neighbours(self, id: str, **fields: Any) -> NeighbourPage:
+        """A page of what is joined to a node, with the edges. Fields as of `edges`, and `limit, cursor`."""
         request = convert(rq.EdgesRequest, _plain(fields))
-        return self._operations.edges(self._index, id, request, self._principal)
+        return self._operations.neighbours(self._index, id, request, self._principal)
 
     def traverse(self, root: str, **fields: Any) -> Subgraph:
-        """What a walk reaches. Fields: `rels, depth, direction, filter, as_of, known_at, limit`."""
+        """What a walk reaches. Fields: `rels, depth, direction, filter, edge_filter, as_of, known_at, limit`."""
         request = convert(rq.TraverseRequest, _plain({"root": root, **fields}))
         return self._operations.traverse(self._index, request, self._principal)
 
+    def subgraph(self, *roots: str, **fields: Any) -> Subgraph:
+        """What walks from some roots reach, with every edge between the nodes met. Fields as of `traverse`."""
+        request = convert(rq.SubgraphRequest, _plain({"roots": builtins.list(roots), **fields}))
+        return self._operations.subgraph(self._index, request, self._principal)
+
     def path(self, src: str, dst: str, **fields: Any) -> Path:
-        """A path with the fewest hops. Fields: `rels, max_depth, as_of, known_at`."""
+        """The path with the fewest hops, or of least `cost` (weight, inverse). Fields: `max_depth, rels, direction,
+        filter, edge_filter, as_of, known_at, limit`."""
         request = convert(rq.PathRequest, _plain({"src": src, "dst": dst, **fields}))
         return self._operations.path(self._index, request, self._principal)
+
+    def analyse(self, algorithm: str, *, progress: Progress | None = None, **fields: Any) -> Analysis:
+        """`components`, `pagerank`, `betweenness` or `communities` of all that is visible. Fields: `rels, filter,
+        edge_filter, as_of, known_at, limit, top, sample, seed`. What `progress(share)` raises ends the work."""
+        request = convert(rq.AnalyseRequest, _plain({"algorithm": algorithm, **fields}))
+        return self._operations.analyse(self._index, request, self._principal, progress=progress)
 
     def list(self, **fields: Any) -> MemoryPage:
         """A page of memories as recorded. Fields: `filter, include, kinds, limit, cursor, as_of, known_at`."""

@@ -44,6 +44,7 @@ __all__ = [
     "matches",
     "memory_field",
     "nearest_name",
+    "nearest_of",
     "to_json",
 ]
 
@@ -347,8 +348,14 @@ def nearest_name(name: str, known_keys: Collection[str] = ()) -> str | None:
     for field in reversed(list(MEMORY_FIELDS)):
         spellings[field.rpartition(".")[2]] = field
     spellings |= {field: field for field in (*MEMORY_FIELDS, *ALIASES)}
-    near = difflib.get_close_matches(name.lower()[:_NAME_LENGTH], spellings, n=1)
-    return spellings[near[0]] if near else None
+    near = nearest_of(name, spellings)
+    return None if near is None else spellings[near]
+
+
+def nearest_of(name: str, known: Iterable[str]) -> str | None:
+    """Of some names in lower case the one that looks most like a mistaken one."""
+    near = difflib.get_close_matches(name.lower()[:_NAME_LENGTH], list(known), n=1)
+    return near[0] if near else None
 
 
 def canonical(expression: Filter) -> tuple[object, ...]:

@@ -9,13 +9,14 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from kektor_native import CorruptFile
+from msgspec import structs
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
@@ -24,17 +25,19 @@ from kektor.engine import audit
 from kektor.engine import effects as fx
 from kektor.engine.applied import Applied
 from kektor.engine.audit import AuditEvent
-from kektor.engine.port import Damage, Direction, EngineHealth, EngineStats, Page, Scored, Subgraph, Vector
+from kektor.engine.edges import Cost, EdgeRule
+from kektor.engine.filters import Filter, conjunction
+from kektor.engine.graph_reads import GraphReads
+from kektor.engine.port import Damage, EdgePage, EngineHealth, EngineStats, Graph, Page, Scored, Subgraph, Vector
 from kektor.engine.port import Path as GraphPath
 from kektor.engine.records import Edge, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
 from kektor.engine.recovery import recover
-from kektor.engine.space import EdgeRow, IndexSpace
+from kektor.engine.space import IndexSpace
 from kektor.engine.staging import LocalTransaction
 from kektor.engine.tables import SmallTables
-from kektor.engine.view import View, edge_holds
+from kektor.engine.view import View
 from kektor.engine.visible import Compiled
 from kektor.errors import Conflict, Corrupt, Internal, Invalid, NotFound, Unavailable
-from kektor.graph import walk
 from kektor.storage.audit import Audited, AuditInMemory, AuditStore
 from kektor.storage.disk import disk_errors
 from kektor.storage.store import Durability, Finding, Store
@@ -274,14 +277,18 @@ class LocalEngine:
 
     # Graph
 
-    def edges(self, view: View, key: NodeKey, *, direction: Direction, rel: str | None = None) -> list[Edge]:
+    def edges(
+        self,
+        view: View,
+        key: NodeKey,
+        rule: EdgeRule,
+        *,
+        limit: int,
+        cursor: str | None = None,
+        through: Filter | None = None,
+    ) -> EdgePage:
         with self._reading():
-            space, visible = self._seen(view)
-            slot = space.names.slot(key)
-            if slot is None or slot not in visible.slots:
-                return []
-            steps = self._steps(view, space, visible, None if rel is None else {rel}, direction)
-            return [space.edge(step.edge).edge for step in steps(slot)]
+            return self._graph(view, rule, through).edges(key, limit=limit, cursor=cursor)
 
     def edges_ever(self, view: View, key: NodeKey) -> list[tuple[Edge, NodeKey]]:
         with self._reading():
@@ -295,40 +302,43 @@ class LocalEngine:
     def traverse(
         self,
         view: View,
-        root: NodeKey,
+        roots: Sequence[NodeKey],
+        rule: EdgeRule,
         *,
-        rels: Sequence[str] | None,
         depth: int,
-        direction: Direction,
         limit: int,
+        through: Filter | None = None,
+        induced: bool = False,
     ) -> Subgraph:
         with self._reading():
-            space, visible = self._seen(view)
-            slot = space.names.slot(root)
-            if slot is None or slot not in visible.slots:
-                return Subgraph([], [], False)
-            steps = self._steps(view, space, visible, None if rels is None else set(rels), direction)
-            found = walk.traverse(slot, steps, depth=depth, limit=limit)
-            return Subgraph(
-                [(space.node(slot), hops) for slot, hops in found.depth.items()],
-                [space.edge(number).edge for number in found.edges],
-                found.truncated,
-            )
+            return self._graph(view, rule, through).traverse(roots, depth=depth, limit=limit, induced=induced)
 
     def path(
-        self, view: View, src: NodeKey, dst: NodeKey, *, rels: Sequence[str] | None, max_depth: int
-    ) -> GraphPath | None:
+        self,
+        view: View,
+        src: NodeKey,
+        dst: NodeKey,
+        rule: EdgeRule,
+        *,
+        max_depth: int,
+        limit: int,
+        cost: Cost = "hops",
+        through: Filter | None = None,
+    ) -> GraphPath:
         with self._reading():
-            space, visible = self._seen(view)
-            start, goal = space.names.slot(src), space.names.slot(dst)
-            if start is None or goal is None or start not in visible.slots or goal not in visible.slots:
-                return None
-            steps = self._steps(view, space, visible, None if rels is None else set(rels), "both")
-            found = walk.shortest_path(start, goal, steps, steps, max_depth=max_depth)
-            if found is None:
-                return None
-            slots, numbers = found
-            return GraphPath([space.node(s) for s in slots], [space.edge(n).edge for n in numbers])
+            reads = self._graph(view, rule, through)
+            return reads.path(src, dst, max_depth=max_depth, cost=cost, limit=limit)
+
+    def graph(self, view: View, rule: EdgeRule, *, limit: int) -> Graph:
+        with self._reading():
+            return self._graph(view, rule).graph(limit=limit)
+
+    def _graph(self, view: View, rule: EdgeRule, through: Filter | None = None) -> GraphReads:
+        space, visible = self._seen(view)
+        between = visible.slots
+        if through is not None:
+            between = self._seen(structs.replace(view, filter=conjunction([view.filter, through])))[1].slots
+        return GraphReads(space, view, rule, visible=visible.slots, between=between)
 
     # Small values
 
@@ -630,23 +640,6 @@ class LocalEngine:
                 return -score, space.node(slot).digest if counts[score] > 1 else b"", key.id, key.scope
 
             return [scored for scored, _ in sorted(found, key=order)]
-
-    def _steps(
-        self, view: View, space: IndexSpace, visible: Compiled, rels: set[str] | None, direction: Direction
-    ) -> Callable[[int], Iterable[walk.Step]]:
-        def admitted(slot: int, row: EdgeRow) -> int | None:
-            other = row.dst if row.src == slot else row.src
-            if (rels is not None and row.edge.rel not in rels) or other not in visible.slots:
-                return None
-            return other if edge_holds(row.edge, as_of=view.as_of, known_at=view.known_at) else None
-
-        def steps(slot: int) -> Iterator[walk.Step]:
-            for number, row in space.edges_at(slot, direction):
-                other = admitted(slot, row)
-                if other is not None:
-                    yield walk.Step(number, other)
-
-        return steps
 
 
 @contextmanager

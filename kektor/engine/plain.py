@@ -6,7 +6,7 @@ Nothing is indexed and nothing is kept. Tests run every scenario against this an
 import math
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
@@ -19,10 +19,24 @@ from numpy.typing import NDArray
 
 from kektor import clock
 from kektor.engine.audit import AuditEvent
+from kektor.engine.edges import Cost, EdgeRule, cost_of
+from kektor.engine.filters import Filter, conjunction
 from kektor.engine.indexed import TEXT_FIELDS, about
-from kektor.engine.port import Direction, EngineHealth, EngineStats, Page, Path, Scored, Subgraph, Vector
+from kektor.engine.port import (
+    Direction,
+    EdgeAt,
+    EdgePage,
+    EngineHealth,
+    EngineStats,
+    Graph,
+    Page,
+    Path,
+    Scored,
+    Subgraph,
+    Vector,
+)
 from kektor.engine.records import Edge, Event, IndexSettings, Kind, Node, NodeKey, Scope, State, Tombstone
-from kektor.engine.view import View, edge_holds
+from kektor.engine.view import View
 from kektor.errors import Internal, Invalid, NotFound
 
 __all__ = ["PlainEngine"]
@@ -161,9 +175,21 @@ class PlainEngine:
         metric = self._index(view.index).settings.metric
         return [None if held is None else _similarity(metric, vector, held) for held in self.vectors(view, keys)]
 
-    def edges(self, view: View, key: NodeKey, *, direction: Direction, rel: str | None = None) -> list[Edge]:
-        step = self._step(view, None if rel is None else {rel}, direction)
-        return [edge for edge, _ in step(key)]
+    def edges(
+        self,
+        view: View,
+        key: NodeKey,
+        rule: EdgeRule,
+        *,
+        limit: int,
+        cursor: str | None = None,
+        through: Filter | None = None,
+    ) -> EdgePage:
+        start = int(cursor or 0)
+        found = [joined for joined, _ in self._step(view, rule, through)(key)]
+        taken = found[start : start + limit]
+        more = start + len(taken) < len(found)
+        return EdgePage([EdgeAt(*joined) for joined in taken], str(start + len(taken)) if more else None)
 
     def edges_ever(self, view: View, key: NodeKey) -> list[tuple[Edge, NodeKey]]:
         seen = {_key(node) for node in self._visible(view)}
@@ -174,24 +200,26 @@ class PlainEngine:
     def traverse(
         self,
         view: View,
-        root: NodeKey,
+        roots: Sequence[NodeKey],
+        rule: EdgeRule,
         *,
-        rels: Sequence[str] | None,
         depth: int,
-        direction: Direction,
         limit: int,
+        through: Filter | None = None,
+        induced: bool = False,
     ) -> Subgraph:
         seen = {_key(node): node for node in self._visible(view)}
-        if root not in seen:
-            return Subgraph([], [], False)
-        step = self._step(view, None if rels is None else set(rels), direction)
-        hops, edges, truncated = {root: 0}, {}, False
-        queue = deque([root])
+        step = self._step(view, rule, through)
+        known = [root for root in dict.fromkeys(roots) if root in seen]
+        hops, edges, truncated = dict.fromkeys(known[:limit], 0), {}, len(known) > limit
+        queue = deque(hops)
         while queue:
             here = queue.popleft()
-            if hops[here] == depth:
+            if hops[here] == depth and not induced:
                 continue
-            for edge, there in step(here):
+            for (edge, _, _), there in step(here):
+                if there not in hops and hops[here] == depth:
+                    continue
                 if there not in hops:
                     if len(hops) >= limit:
                         truncated = True
@@ -202,32 +230,47 @@ class PlainEngine:
         return Subgraph([(seen[key], far) for key, far in hops.items()], list(edges.values()), truncated)
 
     def path(
-        self, view: View, src: NodeKey, dst: NodeKey, *, rels: Sequence[str] | None, max_depth: int
-    ) -> Path | None:
+        self,
+        view: View,
+        src: NodeKey,
+        dst: NodeKey,
+        rule: EdgeRule,
+        *,
+        max_depth: int,
+        limit: int,
+        cost: Cost = "hops",
+        through: Filter | None = None,
+    ) -> Path:
+        """The cheapest walk of each length, one length after the other; everything is looked at, so no limit."""
         seen = {_key(node): node for node in self._visible(view)}
         if src not in seen or dst not in seen:
-            return None
-        step = self._step(view, None if rels is None else set(rels), "both")
-        came: dict[NodeKey, tuple[Edge, NodeKey] | None] = {src: None}
-        level = [src]
+            return Path([], [], 0.0, False)
+        step = self._step(view, rule, through, ends={dst})
+        walks: dict[NodeKey, tuple[float, list[Edge], list[NodeKey]]] = {src: (0.0, [], [src])}
+        best = walks.get(dst)
         for _ in range(max_depth):
-            if dst in came:
-                break
-            after = []
-            for here in level:
-                for edge, there in step(here):
-                    if there not in came:
-                        came[there] = (edge, here)
-                        after.append(there)
-            level = after
-        if dst not in came:
-            return None
-        keys: list[NodeKey] = [dst]
-        edges: list[Edge] = []
-        while (back := came[keys[0]]) is not None:
-            edges.insert(0, back[0])
-            keys.insert(0, back[1])
-        return Path([seen[key] for key in keys], edges)
+            longer: dict[NodeKey, tuple[float, list[Edge], list[NodeKey]]] = {}
+            for here, (total, edges, keys) in walks.items():
+                for (edge, _, _), there in step(here):
+                    reached = total + cost_of(edge, cost)
+                    if there not in longer or reached < longer[there][0]:
+                        longer[there] = (reached, [*edges, edge], [*keys, there])
+            walks = longer
+            if dst in walks and (best is None or walks[dst][0] < best[0]):
+                best = walks[dst]
+        if best is None:
+            return Path([], [], 0.0, False)
+        return Path([seen[key] for key in best[2]], best[1], best[0], False)
+
+    def graph(self, view: View, rule: EdgeRule, *, limit: int) -> Graph:
+        keys = [_key(node) for node in self._visible(view)]
+        places = {key: place for place, key in enumerate(keys[:limit])}
+        edges = [
+            (places[src], places[dst], edge.weight)
+            for edge, src, dst in sorted(self._index(view.index).edges, key=lambda joined: places.get(joined[1], 0))
+            if src in places and dst in places and rule.admits(edge, view)
+        ]
+        return Graph(list(places), edges, len(keys) > limit)
 
     def tombstones(self, index: str) -> list[Tombstone]:
         number = self._index(index).settings.number
@@ -277,23 +320,24 @@ class PlainEngine:
         return [node for node in index.nodes.values() if view.admits(node, index.settings)]
 
     def _step(
-        self, view: View, rels: set[str] | None, direction: Direction
-    ) -> Callable[[NodeKey], list[tuple[Edge, NodeKey]]]:
+        self, view: View, rule: EdgeRule, through: Filter | None = None, *, ends: Collection[NodeKey] = ()
+    ) -> Callable[[NodeKey], list[tuple[_Joined, NodeKey]]]:
+        """Edges at a node and where they lead: to visible nodes that match `through`, or to one of the `ends`."""
         seen = {_key(node) for node in self._visible(view)}
+        narrow = structs.replace(view, filter=conjunction([view.filter, through]))
+        between = {_key(node) for node in self._visible(narrow)} | (seen & set(ends))
         index = self._index(view.index)
 
-        def step(here: NodeKey) -> list[tuple[Edge, NodeKey]]:
-            leaving = [(e, dst) for e, src, dst in index.edges if src == here and direction != "in"]
-            entering = [(e, src) for e, src, dst in index.edges if dst == here != src and direction == "both"]
-            entering += [(e, src) for e, src, dst in index.edges if dst == here and direction == "in"]
-            return [
-                (edge, there)
-                for edge, there in leaving + entering
-                if here in seen
-                and there in seen
-                and (rels is None or edge.rel in rels)
-                and edge_holds(edge, as_of=view.as_of, known_at=view.known_at)
-            ]
+        def step(here: NodeKey) -> list[tuple[_Joined, NodeKey]]:
+            found = []
+            for edge, src, dst in index.edges:
+                if here not in seen or not rule.admits(edge, view):
+                    continue
+                if src == here and rule.direction != "in" and dst in between:
+                    found.append(((edge, src, dst), dst))
+                elif dst == here and rule.direction != "out" and src in between:
+                    found.append(((edge, src, dst), src))
+            return found
 
         return step
 

@@ -6,21 +6,26 @@ live in one process, in plain dictionaries (`kektor.engine.plain`) or on another
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kektor.engine.audit import AuditEvent
+from kektor.engine.edges import Cost, Direction, EdgeRule
+from kektor.engine.filters import Filter
 from kektor.engine.records import Edge, Event, IndexSettings, Node, NodeKey, Scope, State, Tombstone
 from kektor.engine.view import View
 
 __all__ = [
     "Damage",
     "Direction",
+    "EdgeAt",
+    "EdgePage",
     "Engine",
     "EngineHealth",
     "EngineStats",
+    "Graph",
     "Page",
     "Path",
     "Scored",
@@ -29,7 +34,6 @@ __all__ = [
     "Vector",
 ]
 
-Direction = Literal["out", "in", "both"]
 Vector = NDArray[np.float32]
 
 
@@ -56,10 +60,38 @@ class Subgraph(NamedTuple):
 
 
 class Path(NamedTuple):
-    """Nodes from the first to the last and the edges between them."""
+    """Nodes from the first to the last, the edges between them and what they cost; no nodes when there is none.
+
+    `truncated` says that the search gave up at its limit before it could tell.
+    """
 
     nodes: list[Node]
     edges: list[Edge]
+    cost: float
+    truncated: bool
+
+
+class EdgeAt(NamedTuple):
+    """An edge with the nodes at its ends."""
+
+    edge: Edge
+    src: NodeKey
+    dst: NodeKey
+
+
+class EdgePage(NamedTuple):
+    """Edges in the order they were linked, and the cursor of the next page."""
+
+    edges: list[EdgeAt]
+    cursor: str | None
+
+
+class Graph(NamedTuple):
+    """Visible nodes by place, edges as (place of the source, place of the target, weight), whether a limit cut it."""
+
+    nodes: list[NodeKey]
+    edges: list[tuple[int, int, float]]
+    truncated: bool
 
 
 class EngineStats(NamedTuple):
@@ -220,23 +252,54 @@ class Engine(Protocol):
     def match_text(self, view: View, query: str, k: int) -> list[Scored]: ...
     def text_scores(self, view: View, query: str, keys: Sequence[NodeKey]) -> list[float]: ...
     def vector_scores(self, view: View, vector: Vector, keys: Sequence[NodeKey]) -> list[float | None]: ...
-    def edges(self, view: View, key: NodeKey, *, direction: Direction, rel: str | None = None) -> list[Edge]: ...
+    def edges(
+        self,
+        view: View,
+        key: NodeKey,
+        rule: EdgeRule,
+        *,
+        limit: int,
+        cursor: str | None = None,
+        through: Filter | None = None,
+    ) -> EdgePage:
+        """Edges at a node to visible nodes that match `through`, oldest first."""
+
     def edges_ever(self, view: View, key: NodeKey) -> list[tuple[Edge, NodeKey]]:
         """Every edge that ever left a node for a visible one, unlinked ones too, oldest first, with where it leads."""
 
     def traverse(
         self,
         view: View,
-        root: NodeKey,
+        roots: Sequence[NodeKey],
+        rule: EdgeRule,
         *,
-        rels: Sequence[str] | None,
         depth: int,
-        direction: Direction,
         limit: int,
-    ) -> Subgraph: ...
+        through: Filter | None = None,
+        induced: bool = False,
+    ) -> Subgraph:
+        """What walks from some roots reach over nodes that match `through` (the roots need not).
+
+        `induced` adds the edges between the nodes of the last hop.
+        """
+
     def path(
-        self, view: View, src: NodeKey, dst: NodeKey, *, rels: Sequence[str] | None, max_depth: int
-    ) -> Path | None: ...
+        self,
+        view: View,
+        src: NodeKey,
+        dst: NodeKey,
+        rule: EdgeRule,
+        *,
+        max_depth: int,
+        limit: int,
+        cost: Cost = "hops",
+        through: Filter | None = None,
+    ) -> Path:
+        """A path of least cost over nodes that match `through` (its ends need not)."""
+
+    def graph(self, view: View, rule: EdgeRule, *, limit: int) -> Graph:
+        """At most `limit` visible nodes, and every edge between them."""
+
     def tombstones(self, index: str) -> list[Tombstone]: ...
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None: ...
     def stats(self, index: str) -> EngineStats: ...

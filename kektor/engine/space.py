@@ -4,6 +4,7 @@ This is where nodes become slots. Nothing above `LocalEngine` sees a slot.
 """
 
 from collections.abc import Iterator, Sequence
+from heapq import merge
 from pathlib import Path
 from typing import NamedTuple
 
@@ -172,17 +173,20 @@ class IndexSpace:
         found = [(slot, self.node(slot)) for slot in self.names.of_lineage(scope, lineage)]
         return sorted(found, key=lambda pair: pair[1].version)
 
-    def edges_at(self, slot: int, direction: str) -> Iterator[tuple[int, EdgeRow]]:
-        """Every edge ever linked at a slot, oldest first."""
-        seen: set[int] = set()
-        if direction != "in":
-            for number in self.adjacency.leaving(slot):
-                seen.add(number)
+    def edges_at(self, slot: int, direction: str, *, after: int = -1) -> Iterator[tuple[int, EdgeRow]]:
+        """Every edge ever linked at a slot, oldest first, those numbered beyond `after`; a loop once."""
+        leaving = self.adjacency.leaving(slot, after=after) if direction != "in" else iter(())
+        entering = self.adjacency.entering(slot, after=after) if direction != "out" else iter(())
+        last = -1
+        for number in merge(leaving, entering):
+            if number != last:
+                last = number
                 yield number, self.edge(number)
-        if direction != "out":
-            for number in self.adjacency.entering(slot):
-                if number not in seen:
-                    yield number, self.edge(number)
+
+    def edges_between(self, src: int, dst: int) -> Iterator[tuple[int, EdgeRow]]:
+        """Every edge ever linked from one slot to another, oldest first."""
+        for number in self.adjacency.between(src, dst):
+            yield number, self.edge(number)
 
     # Applying effects; live and at replay alike
 
@@ -228,7 +232,8 @@ class IndexSpace:
             node = self.node(slot)
             self.columns.remove(slot, node)
             self.names.remove(slot, node)
-        for number, row in list(self.edges_at(slot, "both")):
+        # Newest first: what is taken from the end of a hub's list moves nothing.
+        for number, row in reversed(list(self.edges_at(slot, "both"))):
             self.adjacency.remove(number, src=row.src, dst=row.dst)
             self.edges.drop(number)
         self.nodes.drop(slot)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -12,7 +12,7 @@ from kektor.engine import effects as fx
 from kektor.engine.audit import EVERY_SLOT, Entry, Noted, Side, Subject, entry_of
 from kektor.engine.port import Direction, Vector
 from kektor.engine.records import Edge, Event, IndexSettings, Node, NodeKey, Scope, State, Tombstone
-from kektor.engine.space import IndexSpace
+from kektor.engine.space import EdgeRow, IndexSpace
 from kektor.errors import Internal, TooLarge
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ __all__ = ["LARGEST_TRANSACTION", "LocalTransaction"]
 
 LARGEST_TRANSACTION = 1 << 30
 _encode = msgspec.msgpack.Encoder().encode
+
+
+_Joined: TypeAlias = tuple[Edge, NodeKey, NodeKey]
 
 
 class LocalTransaction:
@@ -40,7 +43,7 @@ class LocalTransaction:
         self._vectors: dict[tuple[int, NodeKey], Vector] = {}
         self._next_slot: dict[int, int] = {}
         self._next_edge: dict[int, int] = {}
-        self._edges: list[tuple[int, fx.PutEdge, NodeKey, NodeKey]] = []
+        self._edges: dict[tuple[int, NodeKey], dict[int, _Joined]] = {}
         self._ended: set[tuple[int, int]] = set()
         self._buried: dict[tuple[int, Scope, bytes], Tombstone] = {}
         self._lifted: set[str] = set()
@@ -158,7 +161,8 @@ class LocalTransaction:
         self._vectors.pop((number, key), None)
         self._dropped.add((number, slot))
         self._effects.append(fx.DropNode(number, slot, replaced))
-        self._edges = [entry for entry in self._edges if entry[0] != number or slot not in (entry[1].src, entry[1].dst)]
+        for edge_number, (_, src, dst) in self._edges.pop((number, key), {}).items():
+            self._edges.get((number, dst if src == key else src), {}).pop(edge_number, None)
 
     # Edges
 
@@ -168,42 +172,72 @@ class LocalTransaction:
         space = self._engine.space_by_number(number)
         edge_number = self._next_edge.get(number, 0 if space is None else space.next_edge)
         self._next_edge[number] = edge_number + 1
-        effect = fx.PutEdge(number, edge_number, src_slot, dst_slot, edge)
-        self._effects.append(effect)
-        self._edges.append((number, effect, src, dst))
+        self._effects.append(fx.PutEdge(number, edge_number, src_slot, dst_slot, edge))
+        for end in {src, dst}:
+            self._edges.setdefault((number, end), {})[edge_number] = (edge, src, dst)
 
-    def edges(self, index: str, key: NodeKey, direction: Direction = "both") -> list[tuple[Edge, NodeKey, NodeKey]]:
-        return [(edge, src, dst) for _, edge, src, dst in self._open_edges(index, key, direction)]
+    def edges(self, index: str, key: NodeKey, direction: Direction = "both") -> list[_Joined]:
+        number, space = self._where(index)
+        slot = self._applied(number, key)
+        held = () if space is None or slot is None else space.edges_at(slot, direction)
+        staged = self._edges.get((number, key), {})
+        wanted = {
+            n: joined
+            for n, joined in staged.items()
+            if (direction != "in" and joined[1] == key) or (direction != "out" and joined[2] == key)
+        }
+        return [joined for _, joined in self._open(number, space, held, wanted)]
 
     def end_edge(self, index: str, src: NodeKey, rel: str, dst: NodeKey) -> Edge | None:
-        number, _ = self._where(index)
+        number, space = self._where(index)
+        src_slot, dst_slot = self._applied(number, src), self._applied(number, dst)
+        held: Iterable[tuple[int, EdgeRow]] = ()
+        if space is not None and src_slot is not None and dst_slot is not None:
+            held = space.edges_between(src_slot, dst_slot)
+        ends = self._edges.get((number, src), {}), self._edges.get((number, dst), {})
+        fewer = min(ends, key=len)
+        staged = {n: joined for n, joined in fewer.items() if joined[1:] == (src, dst)}
         ended = None
-        for edge_number, edge, _, other in self._open_edges(index, src, "out"):
-            if edge.rel == rel and other == dst:
+        for edge_number, (edge, _, _) in self._open(number, space, held, staged):
+            if edge.rel == rel:
                 self._effects.append(fx.EndEdge(number, edge_number, self.time))
                 self._ended.add((number, edge_number))
                 ended = structs.replace(edge, deleted_at=self.time)
         return ended
 
-    def _open_edges(self, index: str, key: NodeKey, direction: Direction) -> list[tuple[int, Edge, NodeKey, NodeKey]]:
-        number, space = self._where(index)
-        slot = self._slot(number, key)
-        found: list[tuple[int, Edge, NodeKey, NodeKey]] = []
-        if space is not None and slot is not None and slot < space.next_slot:
-            for edge_number, row in space.edges_at(slot, direction):
-                src_key, dst_key = space.names.key(row.src), space.names.key(row.dst)
-                if src_key is not None and dst_key is not None:
-                    found.append((edge_number, row.edge, src_key, dst_key))
-        for where, effect, src_key, dst_key in self._edges:
-            if where == number and ((direction != "in" and src_key == key) or (direction != "out" and dst_key == key)):
-                found.append((effect.number, effect.edge, src_key, dst_key))
+    def _open(
+        self,
+        number: int,
+        space: IndexSpace | None,
+        held: Iterable[tuple[int, EdgeRow]],
+        staged: dict[int, _Joined],
+    ) -> list[tuple[int, _Joined]]:
+        """Of some edges, applied and staged, those that stand."""
+        found: list[tuple[int, _Joined]] = []
+        for edge_number, row in held:
+            assert space is not None, "what is held is in a space"
+            src, dst = space.names.key(row.src), space.names.key(row.dst)
+            if src is not None and dst is not None:
+                found.append((edge_number, (row.edge, src, dst)))
         return [
-            entry
-            for entry in found
-            if entry[1].deleted_at is None
-            and (number, entry[0]) not in self._ended
-            and all(self.node(index, end) is not None for end in entry[2:])
+            (edge_number, joined)
+            for edge_number, joined in [*found, *staged.items()]
+            if joined[0].deleted_at is None
+            and (number, edge_number) not in self._ended
+            and all(self._stands(number, end) for end in joined[1:])
         ]
+
+    def _stands(self, number: int, key: NodeKey) -> bool:
+        """Whether a node is there, without reading it."""
+        if (number, key) in self._nodes:
+            return self._nodes[number, key] is not None
+        space = self._engine.space_by_number(number)
+        return space is not None and space.names.slot(key) is not None
+
+    def _applied(self, number: int, key: NodeKey) -> int | None:
+        """The slot of a node that is not only staged."""
+        space = self._engine.space_by_number(number)
+        return None if space is None else space.names.slot(key)
 
     # Values
 

@@ -12,9 +12,9 @@ from msgspec import Struct
 from kektor import times
 from kektor.engine.filters import MISSING, Filter, fields, matches
 from kektor.engine.freshness import Freshness, freshness
-from kektor.engine.records import Edge, IndexSettings, Kind, Moment, Node, Scope, State, Status, Trust
+from kektor.engine.records import IndexSettings, Kind, Moment, Node, Scope, State, Status, Trust
 
-__all__ = ["INCLUDABLE", "ScopeRule", "View", "depends_on_now", "edge_holds", "lookup"]
+__all__ = ["INCLUDABLE", "ScopeRule", "View", "depends_on_now", "lookup"]
 
 INCLUDABLE = frozenset({"superseded", "archived", "proposed", "rejected"})
 """What `include` may name: what default reads withhold and a caller may ask for."""
@@ -99,19 +99,6 @@ def depends_on_now(view: View) -> bool:
     return view.filter is not None and any(
         field.path[0] == "freshness" or field.path == ("validity", "label") for field in fields(view.filter)
     )
-
-
-def edge_holds(edge: Edge, *, as_of: int | None, known_at: int | None) -> bool:
-    """Whether an edge exists for a read: linked by `known_at` (now), and valid at `as_of` when that is asked."""
-    if known_at is None:
-        if edge.deleted_at is not None:
-            return False
-    elif edge.created_at > known_at or (edge.deleted_at is not None and edge.deleted_at <= known_at):
-        return False
-    if as_of is None:
-        return True
-    start, end = _at(edge.valid_from), _at(edge.valid_to)
-    return (start is None or start <= as_of) and (end is None or as_of < end)
 
 
 def lookup(node: Node, settings: IndexSettings, state: State, now: int) -> Callable[[tuple[str, ...]], Any]:

@@ -7,9 +7,13 @@ applied, and saying so is better than an answer that misses half.
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from kektor.engine.port import Direction, Engine, Page, Transaction, Vector
-from kektor.engine.records import Edge, IndexSettings, Node, NodeKey, Scope
-from kektor.engine.view import View, edge_holds
+from msgspec import structs
+
+from kektor.engine.edges import EdgeRule
+from kektor.engine.filters import Filter, conjunction
+from kektor.engine.port import EdgeAt, EdgePage, Engine, Page, Transaction, Vector
+from kektor.engine.records import IndexSettings, Node, NodeKey, Scope
+from kektor.engine.view import View
 from kektor.errors import Invalid, NotFound
 
 __all__ = ["within"]
@@ -87,17 +91,27 @@ class _Within:
         seen = self.admits(view, keys)
         return [tx.vector(view.index, key) if admitted else None for key, admitted in zip(keys, seen, strict=True)]
 
-    def edges(self, view: View, key: NodeKey, *, direction: Direction, rel: str | None = None) -> list[Edge]:
-        tx = self._begin()
+    def edges(
+        self,
+        view: View,
+        key: NodeKey,
+        rule: EdgeRule,
+        *,
+        limit: int,
+        cursor: str | None = None,
+        through: Filter | None = None,
+    ) -> EdgePage:
+        tx, whole = self._begin(), structs.replace(view, filter=conjunction([view.filter, through]))
         if not self.admits(view, [key])[0]:
-            return []
-        return [
-            edge
-            for edge, src, dst in tx.edges(view.index, key, direction)
-            if (rel is None or edge.rel == rel)
-            and all(self.admits(view, [src, dst]))
-            and edge_holds(edge, as_of=view.as_of, known_at=view.known_at)
+            return EdgePage([], None)
+        found = [
+            EdgeAt(edge, src, dst)
+            for edge, src, dst in tx.edges(view.index, key, rule.direction)
+            if rule.admits(edge, view) and self.admits(whole, [dst if src == key else src])[0]
         ]
+        if len(found) > limit:
+            raise Invalid(f"{len(found)} edges are more than the limit of {limit}: inside a transaction ask for all")
+        return EdgePage(found, None)
 
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None:
         return self._begin().kv(index, scope, key)

@@ -5,6 +5,6 @@ an edge says, when it holds and who may see it is decided above, by the engine, 
 """
 
 from kektor.graph.adjacency import Adjacency
-from kektor.graph.walk import Walk, shortest_path, traverse
+from kektor.graph.walk import Route, Step, Walk, cheapest_path, shortest_path, traverse
 
-__all__ = ["Adjacency", "Walk", "shortest_path", "traverse"]
+__all__ = ["Adjacency", "Route", "Step", "Walk", "cheapest_path", "shortest_path", "traverse"]

@@ -15,6 +15,7 @@ from kektor.engine.records import (
     Node,
     Policy,
     Receipt,
+    Scope,
     State,
     Status,
     TextSettings,
@@ -26,9 +27,11 @@ from kektor.engine.records import Tombstone as TombstoneRecord
 __all__ = [
     "Access",
     "ActorOut",
+    "Analysis",
     "BatchHits",
     "ClaimOut",
     "Edge",
+    "EdgePage",
     "Evidence",
     "Forgotten",
     "ForgottenNode",
@@ -39,7 +42,10 @@ __all__ = [
     "Memory",
     "MemoryPage",
     "NearMiss",
+    "Neighbour",
+    "NeighbourPage",
     "NodeOut",
+    "NodeScore",
     "Path",
     "Premise",
     "Recall",
@@ -54,6 +60,7 @@ __all__ = [
     "index_of",
     "memory_of",
     "node_of",
+    "scope_of",
     "stats_of",
     "tombstone_of",
 ]
@@ -283,10 +290,60 @@ class Subgraph(Struct, frozen=True):
 
 
 class Path(Struct, frozen=True):
-    """Nodes from the first to the last and the edges between them; both empty when there is no path."""
+    """Nodes from the first to the last, the edges between them and what they cost; no nodes when there is no path.
+
+    `truncated` says that the search gave up at its limit before it could tell.
+    """
 
     nodes: list[Memory]
     edges: list[Edge]
+    cost: float | None
+    truncated: bool
+
+
+class EdgePage(Struct, frozen=True):
+    """Edges in the order they were linked."""
+
+    items: list[Edge]
+    next_cursor: str | None
+
+
+class Neighbour(Struct, frozen=True):
+    """A node beside another, and the edge that joins them."""
+
+    edge: Edge
+    memory: Memory
+
+
+class NeighbourPage(Struct, frozen=True):
+    """Neighbours in the order their edges were linked."""
+
+    items: list[Neighbour]
+    next_cursor: str | None
+
+
+class NodeScore(Struct, frozen=True):
+    """What an algorithm gives a node."""
+
+    id: str
+    scope: ScopeOut
+    score: float
+
+
+class Analysis(Struct, frozen=True):
+    """What an algorithm made of the visible graph.
+
+    `scores` are for PageRank and betweenness, best first; `groups` for components and communities, largest first;
+    `total` is how many there are in all. `truncated` says that only `nodes` of the visible nodes were looked at.
+    """
+
+    algorithm: str
+    nodes: int
+    edges: int
+    scores: list[NodeScore]
+    groups: list[list[str]]
+    total: int
+    truncated: bool
 
 
 class Index(Struct, frozen=True):
@@ -333,7 +390,7 @@ def memory_of(node: Node, settings: IndexSettings, *, now: int, known_at: int | 
         tags=list(node.tags),
         layer=node.layer or None,
         pinned=node.pinned,
-        scope=ScopeOut(node.scope.user or None, node.scope.agent or None, node.scope.project or None),
+        scope=scope_of(node.scope),
         session=node.session or None,
         status=state.status.value,
         trust=state.trust.value,
@@ -374,6 +431,10 @@ def index_of(settings: IndexSettings) -> Index:
 
 def stats_of(index: str, stats: EngineStats) -> IndexStats:
     return IndexStats(index, stats.nodes, stats.vectors, stats.texts, stats.edges, stats.lsn, stats.vector, stats.text)
+
+
+def scope_of(scope: Scope) -> ScopeOut:
+    return ScopeOut(scope.user or None, scope.agent or None, scope.project or None)
 
 
 def tombstone_of(stone: TombstoneRecord, index: str) -> Tombstone:

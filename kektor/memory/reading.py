@@ -76,11 +76,11 @@ def only_by_id(
     return structs.replace(view, history=True)
 
 
-def find_one(engine: Engine, view: View, node_id: str) -> Node:
+def find_one(engine: Engine, view: View, node_id: str, *, field: str = "id") -> Node:
     """The visible node of an id; an id out of the caller's reach answers exactly as one that does not exist."""
     found = engine.find(view, node_id)
     if not found:
-        raise NotFound(f"there is no {node_id!r} in index {view.index!r}", field="id")
+        raise NotFound(f"there is no {node_id!r} in index {view.index!r}", field=field)
     if len(found) > 1:
         raise ambiguous(node_id, [node.scope for node in found])
     return found[0]

@@ -7,6 +7,7 @@ from msgspec import Struct
 from kektor.engine.records import Layer, Policy, Retention, TextSettings
 
 __all__ = [
+    "AnalyseRequest",
     "ClaimIn",
     "ConfigureIndexRequest",
     "ConfirmRequest",
@@ -29,6 +30,7 @@ __all__ = [
     "ScopeIn",
     "SearchBatchRequest",
     "SearchRequest",
+    "SubgraphRequest",
     "TimeIn",
     "TraverseRequest",
     "UnlinkRequest",
@@ -278,34 +280,54 @@ class UnlinkRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     reason: str = ""
 
 
-class EdgesRequest(Struct, forbid_unknown_fields=True, kw_only=True):
-    direction: Literal["out", "in", "both"] = "both"
-    rel: str | None = None
-    scope: ScopeIn | None = None
-    as_of: TimeIn | None = None
-    known_at: TimeIn | None = None
-    tz: str = "UTC"
+class _GraphRead(Struct, forbid_unknown_fields=True, kw_only=True):
+    """`filter` is for the nodes met, `edge_filter` for the edges taken; docs/graph.md has their fields."""
 
-
-class TraverseRequest(Struct, forbid_unknown_fields=True, kw_only=True):
-    root: str
     rels: list[str] | None = None
-    depth: int = 2
     direction: Literal["out", "in", "both"] = "both"
     filter: str | dict[str, Any] | None = None
-    limit: int = 1000
+    edge_filter: str | dict[str, Any] | None = None
     scope: ScopeIn | None = None
     as_of: TimeIn | None = None
     known_at: TimeIn | None = None
     tz: str = "UTC"
 
 
-class PathRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+class EdgesRequest(_GraphRead, forbid_unknown_fields=True, kw_only=True):
+    """`rel` is short for one relation in `rels`."""
+
+    rel: str | None = None
+    limit: int = 1000
+    cursor: str | None = None
+
+
+class TraverseRequest(_GraphRead, forbid_unknown_fields=True, kw_only=True):
+    root: str
+    depth: int = 2
+    limit: int = 1000
+
+
+class SubgraphRequest(_GraphRead, forbid_unknown_fields=True, kw_only=True):
+    roots: list[str]
+    depth: int = 1
+    limit: int = 1000
+
+
+class PathRequest(_GraphRead, forbid_unknown_fields=True, kw_only=True):
+    """`limit` bounds how many nodes the search may look at."""
+
     src: str
     dst: str
-    rels: list[str] | None = None
     max_depth: int = 6
-    scope: ScopeIn | None = None
-    as_of: TimeIn | None = None
-    known_at: TimeIn | None = None
-    tz: str = "UTC"
+    cost: Literal["hops", "weight", "inverse"] = "hops"
+    limit: int = 100_000
+
+
+class AnalyseRequest(_GraphRead, forbid_unknown_fields=True, kw_only=True):
+    """`sample` and `seed` are for betweenness and communities; `top` is how many scores, or groups, come back."""
+
+    algorithm: Literal["components", "pagerank", "betweenness", "communities"]
+    limit: int = 100_000
+    top: int = 100
+    sample: int | None = None
+    seed: int = 0

@@ -7,6 +7,7 @@ door does.
 from kektor.operations.admin import AdminOperations
 from kektor.operations.audit import AuditOperations
 from kektor.operations.export import ExportOperations
+from kektor.operations.graph import GraphOperations
 from kektor.operations.indexes import IndexOperations
 from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
@@ -18,6 +19,7 @@ __all__ = ["Operations"]
 
 class Operations(
     ReadOperations,
+    GraphOperations,
     MemoryOperations,
     TombstoneOperations,
     NodeOperations,

@@ -344,12 +344,11 @@ def _edge(edge: rq.EdgeIn, where: str, tz: str) -> EdgeDraft:
         check_id(getattr(edge, name), field=f"{where}.{name}")
     if not np.isfinite(edge.weight):
         raise Invalid(f"weight is {edge.weight}", field=f"{where}.weight")
-    return EdgeDraft(
-        edge.src,
-        edge.rel,
-        edge.dst,
-        edge.weight,
-        check_metadata(edge.props, field=f"{where}.props"),
-        moment(edge.valid_from, field=f"{where}.valid_from", tz=tz),
-        end(edge.valid_to, field=f"{where}.valid_to", tz=tz),
-    )
+    start = moment(edge.valid_from, field=f"{where}.valid_from", tz=tz)
+    until = end(edge.valid_to, field=f"{where}.valid_to", tz=tz)
+    if start is not None and until is not None and until.at <= start.at:
+        raise Invalid(
+            f"{where}: valid_to {edge.valid_to} is not after valid_from {edge.valid_from}", field=f"{where}.valid_to"
+        )
+    props = check_metadata(edge.props, field=f"{where}.props")
+    return EdgeDraft(edge.src, edge.rel, edge.dst, edge.weight, props, start, until)

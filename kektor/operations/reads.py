@@ -9,17 +9,12 @@ from kektor.errors import Invalid, NotFound
 from kektor.memory import requests as rq
 from kektor.memory.limits import LIMITS, check_id, check_text
 from kektor.memory.objects import (
-    Edge,
     Evidence,
     Memory,
     MemoryPage,
     NodeOut,
-    Path,
     Premise,
     Recall,
-    Subgraph,
-    SubgraphNode,
-    edge_of,
     memory_of,
     node_of,
 )
@@ -174,77 +169,6 @@ class ReadOperations(BaseOperations):
         )
         return 0 if existing_index(self.engine, request.index) is None else self.engine.count(view)
 
-    def edges(self, index: str, node_id: str, request: rq.EdgesRequest, principal: Principal) -> list[Edge]:
-        """Edges at a node whose other end the caller sees."""
-        view = make_view(
-            self.engine,
-            principal,
-            index,
-            scope=request.scope,
-            as_of=request.as_of,
-            known_at=request.known_at,
-            tz=request.tz,
-        )
-        self._must_exist(index)
-        node = find_one(self.engine, view, check_id(node_id))
-        found = self.engine.edges(view, NodeKey(node.scope, node.id), direction=request.direction, rel=request.rel)
-        return [edge_of(edge) for edge in found]
-
-    def traverse(self, index: str, request: rq.TraverseRequest, principal: Principal) -> Subgraph:
-        """What a walk from a root reaches; a node the caller does not see is not walked through."""
-        _check_walk(request.depth, request.limit)
-        view = make_view(
-            self.engine,
-            principal,
-            index,
-            scope=request.scope,
-            as_of=request.as_of,
-            known_at=request.known_at,
-            filter=request.filter,
-            tz=request.tz,
-        )
-        settings = self._must_exist(index)
-        root = find_one(self.engine, view, check_id(request.root, field="root"))
-        found = self.engine.traverse(
-            view,
-            NodeKey(root.scope, root.id),
-            rels=request.rels,
-            depth=request.depth,
-            direction=request.direction,
-            limit=request.limit,
-        )
-        nodes = [
-            SubgraphNode(memory_of(node, settings, now=view.now, known_at=view.known_at), depth)
-            for node, depth in found.nodes
-        ]
-        return Subgraph(nodes, [edge_of(edge) for edge in found.edges], found.truncated)
-
-    def path(self, index: str, request: rq.PathRequest, principal: Principal) -> Path:
-        """A path with the fewest hops between two nodes, over nodes the caller sees."""
-        _check_walk(request.max_depth, 1)
-        view = make_view(
-            self.engine,
-            principal,
-            index,
-            scope=request.scope,
-            as_of=request.as_of,
-            known_at=request.known_at,
-            tz=request.tz,
-        )
-        settings = self._must_exist(index)
-        ends = [
-            find_one(self.engine, view, check_id(node_id, field=field))
-            for field, node_id in (("src", request.src), ("dst", request.dst))
-        ]
-        keys = [NodeKey(node.scope, node.id) for node in ends]
-        found = self.engine.path(view, *keys, rels=request.rels, max_depth=request.max_depth)
-        if found is None:
-            return Path([], [])
-        return Path(
-            [memory_of(node, settings, now=view.now, known_at=view.known_at) for node in found.nodes],
-            [edge_of(edge) for edge in found.edges],
-        )
-
     def _named(
         self, index: str, node_id: str, principal: Principal, scope: rq.ScopeIn | None
     ) -> tuple[IndexSettings, Node]:
@@ -253,16 +177,3 @@ class ReadOperations(BaseOperations):
         if settings is None:
             raise NotFound(f"there is no {node_id!r} in index {index!r}", field="id")
         return settings, find_one(self.engine, view, check_id(node_id))
-
-    def _must_exist(self, index: str) -> IndexSettings:
-        settings = self.engine.index(index)
-        if settings is None:
-            raise NotFound(f"there is no index {index!r}", field="index")
-        return settings
-
-
-def _check_walk(depth: int, limit: int) -> None:
-    if not 1 <= depth <= 32:
-        raise Invalid(f"depth must be 1 to 32, not {depth}", field="depth")
-    if not 1 <= limit <= 100_000:
-        raise Invalid(f"limit must be 1 to 100,000, not {limit}", field="limit")

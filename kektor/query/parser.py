@@ -5,7 +5,7 @@ from typing import Any
 
 from kektor import clock
 from kektor.engine.filters import Filter
-from kektor.errors import Invalid
+from kektor.errors import Invalid, TooLarge
 from kektor.query import json_form
 from kektor.query.rules import Reading, typed
 from kektor.query.syntax import Tree
@@ -14,7 +14,11 @@ __all__ = ["parse_filter"]
 
 
 def parse_filter(
-    source: str | Mapping[str, Any] | Filter | None, *, tz: str = "UTC", now: int | None = None
+    source: str | Mapping[str, Any] | Filter | None,
+    *,
+    tz: str = "UTC",
+    now: int | None = None,
+    field: str = "filter",
 ) -> Filter | None:
     """The filter that a caller wrote: text, the JSON form (decoded, or as text that begins with a brace).
 
@@ -22,9 +26,9 @@ def parse_filter(
     instant of `'now'` and lies in the day of `'today'`. None stands for no filter; a `Filter` is given back
     as it is.
 
-    Raises `Invalid` with field `filter`, whose details hold the `position` (of the first character: 1) or, in
-    JSON, the `path`, and after a syntax error what was `expected`; `TooLarge` past the limits of
-    `kektor.query.syntax`.
+    Raises `Invalid` with the `field` that it came in, whose details hold the `position` (of the first
+    character: 1) or, in JSON, the `path`, and after a syntax error what was `expected`; `TooLarge` past the
+    limits of `kektor.query.syntax`.
 
     >>> parse_filter("layer = 'semantic' AND NOT metadata.stage IN ('draft', 'old')")  # doctest: +ELLIPSIS
     And(terms=(Compare(op='=', field=Field(path=('layer',), bare=False), value='semantic'), Not(...)))
@@ -33,7 +37,13 @@ def parse_filter(
     """
     if source is None or isinstance(source, Filter):
         return source
-    return typed(_tree(source), Reading(tz, clock.now() if now is None else now))
+    try:
+        return typed(_tree(source), Reading(tz, clock.now() if now is None else now))
+    except (Invalid, TooLarge) as error:
+        if field == "filter":
+            raise
+        message = field + error.message.removeprefix("filter")
+        raise type(error)(message, field=field, details=error.details) from None
 
 
 def _tree(source: object) -> Tree:

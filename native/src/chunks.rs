@@ -29,7 +29,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 pub const HEADER_BYTES: usize = 64;
-pub const FORMAT: u16 = 1;
+pub const FORMAT: u16 = 2;
 const KIND_BYTES: usize = 14;
 const MAGIC: &[u8; 8] = b"KEKCHUNK";
 

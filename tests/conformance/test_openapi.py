@@ -47,7 +47,10 @@ POST /v1/indexes/{index}/search/batch
 POST DELETE /v1/indexes/{index}/edges
 GET /v1/indexes/{index}/nodes/{id}/edges
 POST /v1/indexes/{index}/graph/traverse
+GET /v1/indexes/{index}/nodes/{id}/neighbours
 POST /v1/indexes/{index}/graph/path
+POST /v1/indexes/{index}/graph/subgraph
+POST /v1/indexes/{index}/graph/analyse
 GET POST /v1/memories
 GET PATCH DELETE /v1/memories/{id}
 GET /v1/memories/{id}/history
@@ -369,6 +372,9 @@ SUCCESS: list[tuple[str, int, Ask]] = [
     ("node_edges", 200, Ask(id="x")),
     ("traverse", 200, Ask({"root": "x"})),
     ("path", 200, Ask({"src": "x", "dst": "y"})),
+    ("subgraph", 200, Ask({"roots": ["x"]})),
+    ("analyse", 200, Ask({"algorithm": "components"})),
+    ("neighbours", 200, Ask(id="x")),
     ("unlink", 200, Ask({"src": "x", "rel": "r", "dst": "y"})),
     ("delete_node", 200, Ask(id="w")),
     ("remember", 201, Ask({"text": "a new fact", "claim": ["a", "b", "c"], "occurred_at": "2024"})),
@@ -409,6 +415,7 @@ CLASHES: dict[str, Ask] = {
     "forget": Ask({"ids": ["two"], "mode": "erase"}),
     "traverse": Ask({"root": "two"}),
     "path": Ask({"src": "x", "dst": "two"}),
+    "subgraph": Ask({"roots": ["two"]}),
 }
 """Conflicts that do not come from an id in several scopes, or from a key that was used for something else."""
 

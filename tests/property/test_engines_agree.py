@@ -40,6 +40,7 @@ _METADATA = st.dictionaries(
     ),
     max_size=2,
 )
+_PROPS = st.sampled_from([{}, {"why": "x"}, {"why": 3}])
 _TIMES = st.sampled_from([None, "2014", "2024-06", "2026-06-01", "2027-01-01T00:00:00Z"])
 _FILTERS = st.sampled_from(
     [
@@ -170,7 +171,9 @@ class EnginesAgree(RuleBasedStateMachine):
         if end:
             self.both(lambda db: db.memory(user=user).unlink(src, rel, dst))
         else:
-            self.both(lambda db: db.memory(user=user).link(src, rel, dst, valid_from=when))
+            said = {"weight": data.draw(st.sampled_from([0.5, 1.0, 3.0])), "props": data.draw(_PROPS)}
+            until = data.draw(st.sampled_from([None, None, "2024-07", "2028"]))
+            self.both(lambda db: db.memory(user=user).link(src, rel, dst, valid_from=when, valid_to=until, **said))
 
     @rule(texts=st.lists(_TEXTS, min_size=1, max_size=3), user=_USERS, session=st.sampled_from(["s", "t"]))
     def ingest(self, texts: list[str], user: str | None, session: str) -> None:
@@ -197,11 +200,29 @@ class EnginesAgree(RuleBasedStateMachine):
         self.both(ask)
 
     @precondition(lambda self: self.ids)
-    @rule(data=st.data(), user=_USERS, as_of=_TIMES)
-    def walk(self, data: Any, user: str | None, as_of: str | None) -> None:
+    @rule(
+        data=st.data(),
+        user=_USERS,
+        as_of=_TIMES,
+        past=st.booleans(),
+        direction=st.sampled_from(["out", "in", "both"]),
+        edge_filter=st.sampled_from([None, "weight > 1", "rel = 'knows' OR props.why = 'x'", "valid_from < '2026'"]),
+        cost=st.sampled_from(["hops", "weight", "inverse"]),
+        limit=st.sampled_from([1, 2, 1000]),
+    )
+    def walk(
+        self, data: Any, user: str | None, as_of: str | None, past: bool, cost: str, limit: int, **asked: Any
+    ) -> None:
         src, dst = (data.draw(st.sampled_from(self.ids)) for _ in range(2))
-        self.both(lambda db: _unordered(db.memory(user=user).traverse(src, as_of=as_of)))
-        self.both(lambda db: len(db.memory(user=user).path(src, dst, as_of=as_of).nodes))
+        asked |= {"as_of": as_of, "known_at": data.draw(st.sampled_from(self.moments)) / 1e6 if past else None}
+        asked["filter"] = data.draw(_FILTERS)
+        self.both(lambda db: _unordered(db.memory(user=user).traverse(src, **asked)))
+        self.both(lambda db: _unordered(db.memory(user=user).subgraph(src, dst, **asked)))
+        self.both(lambda db: len(db.memory(user=user).traverse(src, limit=limit, **asked).nodes))
+        self.both(lambda db: db.memory(user=user).path(src, dst, cost=cost, **asked).cost)
+        self.both(lambda db: db.memory(user=user).edges(src, **asked))
+        self.both(lambda db: _paged(db.memory(user=user), src, asked))
+        self.both(lambda db: db.memory(user=user).analyse("components", **asked))
         self.both(lambda db: db.memory(user=user).history(src))
 
     @rule()
@@ -245,6 +266,17 @@ class _Ranking:
             else:
                 runs.append([hit])
         return [hit for run in runs for hit in sorted(run, key=lambda h: (h[1], str(h[2].scope)))]
+
+
+def _paged(memory: Any, node: str, asked: dict[str, Any]) -> list[Any]:
+    """Neighbours by pages of two, which must be those of one page."""
+    items, cursor = [], None
+    while True:
+        page = memory.neighbours(node, limit=2, cursor=cursor, **asked)
+        items += page.items
+        if (cursor := page.next_cursor) is None:
+            assert items == memory.neighbours(node, **asked).items
+            return items
 
 
 def _unordered(found: Any) -> Any:

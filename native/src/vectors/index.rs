@@ -1,7 +1,9 @@
 //! The index as a whole: configuration, counts, and what changes them.
 
+use super::codes::{self, Codes};
 use super::links::{Links, MAX_LEVELS};
 use super::rows::{norm, Rows};
+use super::score::Measure;
 use super::scratch::Scratch;
 use super::simd::{self, Kernels};
 use super::states::{States, ERASED, LINKED, LIVE, WRITTEN};
@@ -52,6 +54,8 @@ pub struct Index {
     pub config: Config,
     pub kernels: Kernels,
     pub rows: Rows,
+    /// What walks read; None where they read the rows.
+    pub codes: Option<Codes>,
     pub states: States,
     pub links: Links,
     pub tail: Tail,
@@ -90,10 +94,13 @@ pub struct Counts {
 impl Index {
     pub fn new(config: Config) -> Result<Arc<Self>, Error> {
         config.check().map_err(Error::Invalid)?;
+        let kernels = simd::best();
+        let coded = config.dim >= codes::LEAST_DIM;
         Ok(Arc::new(Self {
             config,
-            kernels: simd::best(),
+            kernels,
             rows: Rows::new(config.dim),
+            codes: coded.then(|| Codes::new(config.dim, config.metric, kernels.codes)),
             states: States::new(),
             links: Links::new(config.m),
             tail: Tail::default(),
@@ -143,7 +150,9 @@ impl Index {
             self.check_slots(slots)?;
             for slot in slots {
                 let room = self.rows.ensure(*slot).and_then(|()| self.states.ensure(*slot));
-                room.and_then(|()| self.links.ensure(*slot)).map_err(Error::Memory)?;
+                let room = room.and_then(|()| self.links.ensure(*slot));
+                let codes = self.codes.as_ref();
+                room.and_then(|()| codes.map_or(Ok(()), |c| c.ensure(*slot))).map_err(Error::Memory)?;
             }
             for (slot, vector) in slots.iter().zip(vectors.chunks_exact(self.config.dim)) {
                 self.rows.write(*slot, vector, self.config.metric);
@@ -206,6 +215,10 @@ impl Index {
             if erase && before & WRITTEN != 0 && before & ERASED == 0 {
                 self.states.change(*slot, ERASED, 0);
                 self.rows.erase(*slot);
+                if let Some(codes) = &self.codes {
+                    let _lock = self.links.lock(*slot);
+                    codes.erase(*slot);
+                }
                 self.counts.erased.fetch_add(1, Ordering::AcqRel);
             }
         }

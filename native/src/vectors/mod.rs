@@ -5,7 +5,8 @@
 //! index     what belongs together: configuration, counts, add and remove
 //! tail      slots not linked yet            linkers   the threads that link them
 //! insert    a slot becomes a node           search    plans and walks     scan   exact search
-//! rows      vectors    links   edges        states    one byte a slot
+//! rows      vectors    codes   a byte a component, for walks
+//! links     edges      states  one byte a slot
 //! score     sums to scores and keys         simd      sums
 //! arena     chunks that never move          store     freeze, write, open      validate
 //! ```
@@ -16,6 +17,7 @@
 //! exclusively) runs between two insertions.
 
 mod arena;
+mod codes;
 mod index;
 mod insert;
 mod linkers;

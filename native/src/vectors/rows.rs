@@ -30,10 +30,27 @@ pub struct Rows {
 /// A place in the arena; it stays valid as long as the index.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub struct Row(*const f32);
+pub struct Row(*const u8);
 
 // SAFETY: a row points into an arena whose memory never moves; its owner outlives every call that holds rows.
 unsafe impl Send for Row {}
+
+impl Row {
+    #[inline(always)]
+    pub fn at(place: *mut u8) -> Self {
+        Self(place)
+    }
+
+    #[inline(always)]
+    pub fn pointer(self) -> *const u8 {
+        self.0
+    }
+
+    #[inline(always)]
+    fn floats(self) -> *const f32 {
+        self.0.cast()
+    }
+}
 
 impl Rows {
     pub fn new(dim: usize) -> Self {
@@ -68,7 +85,7 @@ impl Rows {
     pub fn get(&self, slot: u32) -> Option<Row> {
         let base = self.arena.cell(self.chunk_of(slot))?.base()?;
         let at = (slot as usize & (self.per_chunk() - 1)) * self.stride;
-        Some(Row(base.wrapping_add(at) as *const f32))
+        Some(Row(base.wrapping_add(at)))
     }
 
     /// Score `query` against rows of this arena, one raw sum each.
@@ -87,23 +104,18 @@ impl Rows {
     pub fn values(&self, row: Row) -> &[f32] {
         // SAFETY: as in `run`. A concurrent erasure may change the values while they are read; every bit pattern is a
         // valid float, and callers check that the slot is live after they have used them.
-        unsafe { std::slice::from_raw_parts(row.0, self.dim) }
+        unsafe { std::slice::from_raw_parts(row.floats(), self.dim) }
     }
 
     #[inline(always)]
     pub fn scale(&self, row: Row) -> f32 {
         // SAFETY: the scale stands behind the floats, inside the row.
-        unsafe { row.0.add(self.dim).read() }
+        unsafe { row.floats().add(self.dim).read() }
     }
 
     fn crc(&self, row: Row) -> u32 {
         // SAFETY: the checksum stands behind the scale, inside the row.
-        unsafe { row.0.add(self.dim + 1).cast::<u32>().read() }
-    }
-
-    #[inline(always)]
-    pub fn pointer(&self, row: Row) -> *const f32 {
-        row.0
+        unsafe { row.floats().add(self.dim + 1).cast::<u32>().read() }
     }
 
     /// Write the row of a slot that nobody was told about yet. The caller serialises writers and called `ensure`.
@@ -115,7 +127,7 @@ impl Rows {
         let scale = scale_of(vector, metric);
         // SAFETY: the row is inside its chunk, and no reader reaches a slot before it is published.
         unsafe {
-            let to = row.0.cast_mut();
+            let to = row.floats().cast_mut();
             to.copy_from_nonoverlapping(vector.as_ptr(), self.dim);
             to.add(self.dim).write(scale);
             to.add(self.dim + 1).cast::<u32>().write(self.checksum(slot, row));
@@ -124,7 +136,7 @@ impl Rows {
 
     fn checksum(&self, slot: u32, row: Row) -> u32 {
         // SAFETY: floats and scale of one row, all inside it.
-        let bytes = unsafe { std::slice::from_raw_parts(row.0.cast::<u8>(), self.dim * 4 + 4) };
+        let bytes = unsafe { std::slice::from_raw_parts(row.0, self.dim * 4 + 4) };
         crc32c::crc32c_append(slot, bytes)
     }
 

@@ -1,13 +1,34 @@
 //! From raw sums to scores: larger is better under every metric, never NaN, the same bits wherever computed.
 
 use super::rows::{norm, scale_of, Row, Rows};
-use super::simd::{Kernel, Kernels};
+use super::simd::{prefetch_row, Kernel, Kernels};
 use super::Metric;
 
 /// What an erased row scores: nothing can be said about it, and it is never a result.
 pub const UNKNOWN: f32 = f32::NEG_INFINITY;
 
-/// One side of a comparison: a query, or a stored row that others are compared with.
+/// One side of a comparison: what rows of one arena are compared with. Walks and scans are written against this, so
+/// that what they read, vectors or codes, is decided outside of them.
+pub trait Measure: Sized {
+    /// Where a slot's row is.
+    fn place(&self, slot: u32) -> Option<Row>;
+    /// Ask for a row that will be scored soon.
+    fn fetch(&self, row: Row);
+    /// The same measure with a stored row as the side that is compared with.
+    fn like(&self, row: Row) -> Self;
+    /// Scores of `rows`, in their order.
+    fn many(&self, rows: &[Row], out: &mut [f32]);
+    /// Whether `score` says that a row is a copy of this one (its direction, under cosine).
+    fn is_copy(&self, score: f32, row: Row) -> bool;
+
+    fn one(&self, row: Row) -> f32 {
+        let mut out = [0.0];
+        self.many(&[row], &mut out);
+        out[0]
+    }
+}
+
+/// The exact side: a query, or a stored vector.
 pub struct Target<'a> {
     metric: Metric,
     kernel: Kernel,
@@ -22,24 +43,9 @@ impl<'a> Target<'a> {
         Self { metric, kernel, rows, vector, scale: scale_of(vector, metric) }
     }
 
-    pub fn row(metric: Metric, kernels: &Kernels, rows: &'a Rows, row: Row) -> Self {
-        let kernel = if metric == Metric::L2 { kernels.l2 } else { kernels.dot };
-        Self { metric, kernel, rows, vector: rows.values(row), scale: rows.scale(row) }
-    }
-
-    /// Scores of `rows`, in their order.
-    #[inline]
-    pub fn many(&self, rows: &[Row], out: &mut [f32]) {
-        self.rows.run(self.kernel, self.vector, rows, out);
-        for (row, score) in rows.iter().zip(out) {
-            *score = self.finish(*score, *row);
-        }
-    }
-
-    pub fn one(&self, row: Row) -> f32 {
-        let mut out = [0.0];
-        self.many(&[row], &mut out);
-        out[0]
+    /// What rows are compared with.
+    pub fn vector(&self) -> &'a [f32] {
+        self.vector
     }
 
     #[inline(always)]
@@ -84,9 +90,32 @@ impl<'a> Target<'a> {
             score
         }
     }
+}
 
-    /// Whether `score` says that a row is a copy of this one (its direction, under cosine).
-    pub fn is_copy(&self, score: f32, row: Row) -> bool {
+impl Measure for Target<'_> {
+    #[inline(always)]
+    fn place(&self, slot: u32) -> Option<Row> {
+        self.rows.get(slot)
+    }
+
+    #[inline(always)]
+    fn fetch(&self, row: Row) {
+        prefetch_row(row.pointer().cast(), self.rows.dim);
+    }
+
+    fn like(&self, row: Row) -> Self {
+        Self { vector: self.rows.values(row), scale: self.rows.scale(row), ..*self }
+    }
+
+    #[inline]
+    fn many(&self, rows: &[Row], out: &mut [f32]) {
+        self.rows.run(self.kernel, self.vector, rows, out);
+        for (row, score) in rows.iter().zip(out) {
+            *score = self.finish(*score, *row);
+        }
+    }
+
+    fn is_copy(&self, score: f32, row: Row) -> bool {
         match self.metric {
             Metric::Cosine => score >= 1.0 - 2.0 * f32::EPSILON,
             Metric::L2 => score == 0.0,

@@ -1,10 +1,9 @@
 //! Nearest neighbours: which way to search, and the walk through the graph.
 
+use super::codes::CodeTarget;
 use super::index::Index;
-use super::rows::Row;
-use super::score::{key, score_of, slot_of, Target, UNKNOWN};
+use super::score::{key, score_of, slot_of, Measure, Target, UNKNOWN};
 use super::scratch::{Batch, Scratch, Visited};
-use super::simd::prefetch_row;
 use super::Error;
 use crate::bitmap::Bitmap;
 use roaring::RoaringBitmap;
@@ -23,8 +22,7 @@ const MOST_ROWS_PER_EF: f64 = 140.0;
 
 /// One search that goes through the graph.
 #[derive(Clone, Copy)]
-struct Plan<'a, 'b> {
-    target: &'a Target<'b>,
+struct Plan<'a> {
     k: usize,
     ef: usize,
     filter: Option<&'a Bitmap>,
@@ -40,9 +38,8 @@ fn walk_rows(ef: usize, passing: usize, live: usize) -> usize {
 }
 
 /// One walk over one level.
-#[derive(Clone, Copy)]
-pub struct Walk<'a, 'b> {
-    pub target: &'a Target<'b>,
+pub struct Walk<'a, M> {
+    pub target: &'a M,
     pub level: usize,
     pub ef: usize,
     /// Slots at or above this are too young for this walk.
@@ -56,10 +53,6 @@ pub struct Walk<'a, 'b> {
 impl Index {
     pub fn target<'a>(&'a self, query: &'a [f32]) -> Target<'a> {
         Target::query(self.config.metric, &self.kernels, &self.rows, query)
-    }
-
-    pub fn row_target(&self, row: Row) -> Target<'_> {
-        Target::row(self.config.metric, &self.kernels, &self.rows, row)
     }
 
     /// The `k` best live slots with their scores, best first, lower slots first among equals.
@@ -104,12 +97,17 @@ impl Index {
             return self.scan_tail(target, k, set, scratch);
         }
         let by_graph = entry.filter(|_| passing > walk_rows(ef, passing, live)).is_some_and(|entry| {
-            self.search_graph(&Plan { target, k, ef, filter, limit, passing }, entry, scratch)
+            let plan = Plan { k, ef, filter, limit, passing };
+            match &self.codes {
+                Some(codes) => {
+                    let coded = CodeTarget::query(codes, target.vector());
+                    self.search_graph(&plan, target, &coded, true, entry, scratch)
+                }
+                None => self.search_graph(&plan, target, target, false, entry, scratch),
+            }
         });
         if !by_graph {
-            scratch.best.begin(k);
-            self.scan_all(target, set, limit, scratch);
-            scratch.best.drain_sorted(&mut scratch.keys);
+            self.scan_all(target, k, set, limit, passing, scratch);
         }
     }
 
@@ -121,28 +119,43 @@ impl Index {
         best.drain_sorted(keys);
     }
 
-    /// Walk the graph and scan the tail; false when that did not find `k` or cost more than a scan of everything.
-    fn search_graph(&self, plan: &Plan, (entry, top): (u32, usize), scratch: &mut Scratch) -> bool {
-        let Plan { target, k, ef, filter, limit, passing } = *plan;
-        let start = self.descend(target, entry, (top, 0), limit, scratch);
-        let walk = Walk { target, level: 0, ef, limit, budget: passing, within: None };
+    /// Walk the graph as `by` sees it and scan the tail; false when that did not find `k` or cost more than a scan of
+    /// everything. What the walk found is scored again when `by` is not exact.
+    fn search_graph<M: Measure>(
+        &self,
+        plan: &Plan,
+        target: &Target,
+        by: &M,
+        rescore: bool,
+        (entry, top): (u32, usize),
+        scratch: &mut Scratch,
+    ) -> bool {
+        let Plan { k, ef, filter, limit, passing } = *plan;
+        let start = self.descend(by, entry, (top, 0), limit, scratch);
+        let walk = Walk { target: by, level: 0, ef, limit, budget: passing, within: None };
         let complete = match filter {
             None if self.counts.dead.load(Ordering::Acquire) == 0 => {
-                self.walk::<false>(&walk, start, |_| true, scratch)
+                self.walk::<M, false>(&walk, start, |_| true, scratch)
             }
-            None => self.walk::<false>(&walk, start, |slot| self.states.is_live(slot), scratch),
+            None => self.walk::<M, false>(&walk, start, |slot| self.states.is_live(slot), scratch),
             Some(filter) => {
                 let words = filter.words();
                 let few = (passing as f64) < HOP_BELOW * self.live() as f64;
                 let walk = Walk { budget: passing / 2, within: few.then_some(words), ..walk };
                 let pass = |slot: u32| has(words, slot) && self.states.is_live(slot);
-                self.walk::<false>(&walk, start, pass, scratch)
+                self.walk::<M, false>(&walk, start, pass, scratch)
             }
         };
         if !complete {
             return false;
         }
+        scratch.best.drain_sorted(&mut scratch.keys);
+        if rescore {
+            self.rescore(target, scratch);
+        }
         let Scratch { tail, best, batch, visited, keys, .. } = scratch;
+        best.begin(ef);
+        keys.iter().for_each(|key| best.push(*key));
         let set = filter.map(|f| f.inner.as_ref());
         let unseen = tail.iter().copied().filter(|slot| !visited.contains(*slot));
         self.scan(target, unseen.filter(|slot| set.is_none_or(|set| set.contains(*slot))), best, batch);
@@ -159,16 +172,34 @@ impl Index {
         keys.len() >= k.min(passing)
     }
 
+    /// Exact scores in place of those on codes, for all of `scratch.keys`.
+    fn rescore(&self, target: &Target, scratch: &mut Scratch) {
+        let Scratch { batch, keys, .. } = scratch;
+        batch.clear();
+        for key in keys.iter() {
+            let slot = slot_of::<false>(*key);
+            let Some(row) = target.place(slot) else { continue };
+            target.fetch(row);
+            batch.push(slot, row);
+        }
+        let Batch { slots, rows, scores } = batch;
+        scores.resize(rows.len(), 0.0);
+        target.many(rows, scores);
+        fence(Ordering::Acquire);
+        keys.clear();
+        keys.extend(slots.iter().zip(scores.iter()).map(|(slot, score)| key::<false>(*score, *slot)));
+    }
+
     /// From the entry on level `top` down to where level `to` begins, one node at a time.
-    pub fn descend(
+    pub fn descend<M: Measure>(
         &self,
-        target: &Target,
+        target: &M,
         entry: u32,
         (top, to): (usize, usize),
         limit: u32,
         scratch: &mut Scratch,
     ) -> u32 {
-        let Some(row) = self.rows.get(entry) else { return entry };
+        let Some(row) = target.place(entry) else { return entry };
         let mut nearest = key::<false>(target.one(row), entry);
         let Scratch { links, batch, .. } = scratch;
         for level in (to + 1..=top).rev() {
@@ -176,8 +207,8 @@ impl Index {
                 self.links.read(slot_of::<false>(nearest), level, limit, links);
                 batch.clear();
                 for slot in links.iter() {
-                    if let Some(row) = self.rows.get(*slot) {
-                        prefetch_row(self.rows.pointer(row), self.config.dim);
+                    if let Some(row) = target.place(*slot) {
+                        target.fetch(row);
                         batch.push(*slot, row);
                     }
                 }
@@ -197,15 +228,18 @@ impl Index {
 
     /// Put the slots not met yet into the batch and their rows on the way.
     #[inline(always)]
-    fn gather(&self, slots: impl Iterator<Item = u32>, visited: &mut Visited, batch: &mut Batch) {
+    fn gather(
+        target: &impl Measure,
+        slots: impl Iterator<Item = u32>,
+        visited: &mut Visited,
+        batch: &mut Batch,
+    ) {
         for slot in slots {
             if !visited.insert(slot) {
                 continue;
             }
-            if let Some(row) = self.rows.get(slot) {
-                if batch.len() < 4 {
-                    prefetch_row(self.rows.pointer(row), self.config.dim);
-                }
+            if let Some(row) = target.place(slot) {
+                target.fetch(row);
                 batch.push(slot, row);
             }
         }
@@ -213,12 +247,12 @@ impl Index {
 
     /// As `gather` for the slots of a set, looking behind neighbours outside it for more, until the batch is as long as
     /// a list. As long as there is nothing to compare with (`lead`), the others are scored too: they lead the way.
-    fn gather_within(&self, words: &[u64], walk: &Walk, lead: bool, scratch: Around) {
+    fn gather_within<M: Measure>(&self, words: &[u64], walk: &Walk<M>, lead: bool, scratch: Around) {
         let Around { visited, batch, links, hop } = scratch;
         hop.clear();
         hop.extend(links.iter().filter(|slot| !has(words, **slot)));
         hop.iter().for_each(|slot| self.links.prefetch(*slot));
-        self.gather(links.iter().copied().filter(|slot| has(words, *slot)), visited, batch);
+        Self::gather(walk.target, links.iter().copied().filter(|slot| has(words, *slot)), visited, batch);
         let most = if lead { usize::MAX } else { self.links.capacity(walk.level) };
         for between in hop.iter() {
             if batch.len() >= most {
@@ -227,19 +261,19 @@ impl Index {
             if !visited.insert(*between) {
                 continue;
             }
-            if let (true, Some(row)) = (lead, self.rows.get(*between)) {
+            if let (true, Some(row)) = (lead, walk.target.place(*between)) {
                 batch.push(*between, row);
             }
             self.links.read(*between, walk.level, walk.limit, links);
-            self.gather(links.iter().copied().filter(|slot| has(words, *slot)), visited, batch);
+            Self::gather(walk.target, links.iter().copied().filter(|slot| has(words, *slot)), visited, batch);
         }
     }
 
     /// Best-first search on one level. The `ef` best nodes that `pass` are left in `scratch.best`; others are walked
     /// through. False when the budget ran out first.
-    pub fn walk<const BUILD: bool>(
+    pub fn walk<M: Measure, const BUILD: bool>(
         &self,
-        walk: &Walk,
+        walk: &Walk<M>,
         start: u32,
         pass: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
@@ -248,7 +282,7 @@ impl Index {
         visited.begin(walk.limit);
         candidates.clear();
         best.begin(walk.ef);
-        let Some(row) = self.rows.get(start) else { return true };
+        let Some(row) = walk.target.place(start) else { return true };
         visited.insert(start);
         let first = key::<BUILD>(walk.target.one(row), start);
         fence(Ordering::Acquire);
@@ -264,7 +298,7 @@ impl Index {
             self.links.read(slot_of::<BUILD>(next), walk.level, walk.limit, links);
             batch.clear();
             match walk.within {
-                None => self.gather(links.iter().copied(), visited, batch),
+                None => Self::gather(walk.target, links.iter().copied(), visited, batch),
                 Some(words) => {
                     self.gather_within(words, walk, !best.is_full(), Around { visited, batch, links, hop });
                 }

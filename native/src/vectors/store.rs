@@ -5,17 +5,21 @@
 //! little-endian:
 //!
 //! ```text
-//! dim u32 · m u32 · ef_construction u32 · metric u8 · precision u8 · reserved u16
+//! dim u32 · m u32 · ef_construction u32 · metric u8 · precision u8 · layout u8 · reserved u8
 //! applied lsn u64 · entry u64 · written u64 · live u64 · erased u64 · linked u64 · dead u64
 //! limit u32 · heights [u64; 16]
 //! number of chunks u32 · (arena u32 · number u32 · used bytes u64 · lsn u64) each
 //! length of the tail u32 · slot u32 each
+//! length of the centre u32 · f32 each (since layout 1)
 //! crc32c u32 of everything before
 //! ```
+//!
+//! Layout 0 had neither centre nor codes; its codes are made when it is opened.
 //!
 //! A chunk's payload is the part of the chunk in use, exactly as in memory.
 
 use super::arena::{Arena, Listed};
+use super::codes::Codes;
 use super::index::{unpack_entry, Config, Index};
 use super::links::MAX_LEVELS;
 use super::states::States;
@@ -32,6 +36,7 @@ const HEAD_KIND: &str = "vec.head";
 const METRICS: [Metric; 3] = [Metric::Cosine, Metric::L2, Metric::Dot];
 /// `precision` in the head: rows of f32.
 const F32: u8 = 0;
+const LAYOUT: u8 = 1;
 
 /// What the index remembers of the last checkpoint, and of the one being written.
 #[derive(Default)]
@@ -46,8 +51,19 @@ struct Frozen {
 }
 
 impl Index {
-    fn arenas(&self) -> [&Arena; 4] {
-        [&self.rows.arena, &self.states.arena, &self.links.base, &self.links.upper]
+    fn arenas(&self) -> Vec<&Arena> {
+        let always = [&self.rows.arena, &self.states.arena, &self.links.base, &self.links.upper];
+        always.into_iter().chain(self.codes.as_ref().map(|codes| &codes.arena)).collect()
+    }
+
+    /// Slots in a chunk of an arena.
+    fn per_chunk(&self, arena: usize) -> usize {
+        match arena {
+            0 => self.rows.per_chunk(),
+            1 => States::CHUNK,
+            2 | 3 => self.links.per_chunk(),
+            _ => self.codes.as_ref().map_or(1, Codes::per_chunk),
+        }
     }
 
     /// Bytes of a whole chunk.
@@ -56,19 +72,21 @@ impl Index {
             0 => self.rows.chunk_bytes(),
             1 => States::CHUNK,
             2 => self.links.base_bytes(),
-            _ => self.links.upper_bytes(number),
+            3 => self.links.upper_bytes(number),
+            _ => self.codes.as_ref().map_or(0, Codes::chunk_bytes),
         }
     }
 
     /// Bytes of a chunk that slots below the limit use.
     fn chunk_used(&self, arena: usize, number: usize) -> usize {
-        let slots_in =
-            |per_chunk: usize| (self.limit() as usize).saturating_sub(number * per_chunk).min(per_chunk);
+        let per_chunk = self.per_chunk(arena);
+        let slots = (self.limit() as usize).saturating_sub(number * per_chunk).min(per_chunk);
         match arena {
-            0 => slots_in(self.rows.per_chunk()) * self.rows.stride(),
-            1 => slots_in(States::CHUNK),
-            2 => self.links.base_used(slots_in(self.links.per_chunk())),
-            _ => self.links.upper_used(number, slots_in(self.links.per_chunk())),
+            0 => slots * self.rows.stride(),
+            1 => slots,
+            2 => self.links.base_used(slots),
+            3 => self.links.upper_used(number, slots),
+            _ => slots * self.codes.as_ref().map_or(0, Codes::stride),
         }
     }
 
@@ -153,7 +171,7 @@ impl Index {
             out.extend((value as u32).to_le_bytes());
         }
         let metric = METRICS.iter().position(|known| *known == metric).expect("every metric is listed");
-        out.extend([metric as u8, F32, 0, 0]);
+        out.extend([metric as u8, F32, LAYOUT, 0]);
         out.extend(self.applied.load(Ordering::Acquire).to_le_bytes());
         out.extend(self.packed_entry().to_le_bytes());
         for counted in self.counted() {
@@ -174,6 +192,9 @@ impl Index {
         self.tail.snapshot(&mut tail);
         out.extend((tail.len() as u32).to_le_bytes());
         out.extend(tail.iter().flat_map(|slot| slot.to_le_bytes()));
+        let centre = self.codes.as_ref().and_then(Codes::centre).unwrap_or_default();
+        out.extend((centre.len() as u32).to_le_bytes());
+        out.extend(centre.iter().flat_map(|x| x.to_le_bytes()));
         out.extend(crc32c::crc32c(&out).to_le_bytes());
         out
     }
@@ -208,10 +229,9 @@ impl Index {
     fn open_chunk(&self, folder: &Path, arena: usize, listed: &Listed) -> Result<(), Problem> {
         let number = listed.number as usize;
         let Some(into) = self.arenas().get(arena).copied() else {
-            return Err(Problem::Head(format!("lists a chunk of arena {arena}; there are four")));
+            return Err(Problem::Head(format!("lists a chunk of arena {arena}, which there is not")));
         };
-        let per_chunk =
-            [self.rows.per_chunk(), States::CHUNK, self.links.per_chunk(), self.links.per_chunk()][arena];
+        let per_chunk = self.per_chunk(arena);
         if number as u64 * per_chunk as u64 > u64::from(u32::MAX)
             || into.cell(number).is_some_and(|c| c.base().is_some())
         {
@@ -267,6 +287,14 @@ impl Index {
         self.applied.store(head.applied, Ordering::Release);
         self.restore_entry(head.entry);
         self.tail.extend(&head.tail);
+        if let Some(codes) = &self.codes {
+            match &head.centre {
+                // Decided already, be it to have none: what is decided counts for the codes there are.
+                Some(centre) if linked > 0 => codes.decide_centre(|| centre.clone()),
+                Some(_) => {}
+                None => self.encode_all().map_err(|e| format!("no room for codes: {e}"))?,
+            }
+        }
         Ok(())
     }
 }
@@ -300,6 +328,8 @@ struct Head {
     heights: [u64; MAX_LEVELS],
     chunks: Vec<(u32, Listed)>,
     tail: Vec<u32>,
+    /// What codes were made without; None in a head that knows no codes.
+    centre: Option<Box<[f32]>>,
 }
 
 impl Head {
@@ -310,10 +340,13 @@ impl Head {
         }
         let mut input = Reader(body);
         let (dim, m, ef_construction) = (input.u32()? as usize, input.u32()? as usize, input.u32()? as usize);
-        let [metric, precision, _, _] = input.take::<4>()?;
+        let [metric, precision, layout, _] = input.take::<4>()?;
         let metric = *METRICS.get(metric as usize).ok_or(format!("unknown metric {metric}"))?;
         if precision != F32 {
             return Err(format!("unknown precision {precision}"));
+        }
+        if layout > LAYOUT {
+            return Err(format!("layout {layout} is newer than this program's {LAYOUT}: upgrade kektor"));
         }
         let config = Config { dim, metric, m, ef_construction };
         config.check()?;
@@ -329,10 +362,11 @@ impl Head {
         }
         let chunks = (0..input.u32()?).map(|_| input.chunk()).collect::<Result<_, _>>()?;
         let tail = (0..input.u32()?).map(|_| input.u32()).collect::<Result<_, _>>()?;
+        let centre = if layout == 0 { None } else { Some(input.centre(dim)?) };
         if !input.0.is_empty() {
             return Err(format!("{} bytes too many", input.0.len()));
         }
-        Ok(Self { config, applied, entry, counts, limit, heights, chunks, tail })
+        Ok(Self { config, applied, entry, counts, limit, heights, chunks, tail, centre })
     }
 }
 
@@ -351,6 +385,19 @@ impl Reader<'_> {
 
     fn u64(&mut self) -> Result<u64, String> {
         self.take().map(u64::from_le_bytes)
+    }
+
+    fn centre(&mut self, dim: usize) -> Result<Box<[f32]>, String> {
+        let length = self.u32()? as usize;
+        if length != 0 && length != dim {
+            return Err(format!("a centre of {length} components"));
+        }
+        let centre: Box<[f32]> =
+            (0..length).map(|_| self.take().map(f32::from_le_bytes)).collect::<Result<_, _>>()?;
+        match centre.iter().all(|x| x.is_finite()) {
+            true => Ok(centre),
+            false => Err("a centre that is not finite".into()),
+        }
     }
 
     fn chunk(&mut self) -> Result<(u32, Listed), String> {

@@ -85,6 +85,7 @@ impl Index {
         problems.check(!(linked && waiting), || format!("slot {slot}: linked and in the tail"));
         problems.check(linked || waiting || !live, || format!("slot {slot}: neither linked nor in the tail"));
         self.check_row(slot, erased, problems);
+        self.check_codes(slot, linked, erased, problems);
         if linked {
             seen.heights[self.links.height(slot)] += 1;
             for level in 0..=self.links.height(slot) {
@@ -112,6 +113,17 @@ impl Index {
         problems.check(scale == self.rows.scale(row), || {
             format!("slot {slot}: the scale is not that of the vector")
         });
+    }
+
+    fn check_codes(&self, slot: u32, linked: bool, erased: bool, problems: &mut Problems) {
+        let Some(codes) = &self.codes else { return };
+        if erased {
+            problems.check(codes.is_erased(slot), || format!("slot {slot}: erased, yet codes are left"));
+        } else if let (true, Some(row)) = (linked, self.rows.get(slot)) {
+            problems.check(codes.are_of(slot, self.rows.values(row)), || {
+                format!("slot {slot}: the codes are not those of the vector")
+            });
+        }
     }
 
     fn check_links(&self, slot: u32, level: usize, problems: &mut Problems) {
@@ -181,6 +193,8 @@ impl Index {
         let (base, base_mapped) = self.links.base.bytes();
         let (upper, upper_mapped) = self.links.upper.bytes();
         let (states, states_mapped) = self.states.arena.bytes();
+        let (codes, codes_mapped) = self.codes.as_ref().map_or((0, 0), |codes| codes.arena.bytes());
+        let mapped = rows_mapped + base_mapped + upper_mapped + states_mapped + codes_mapped;
         vec![
             ("live", load(&counts.live)),
             ("removed", load(&counts.written) - load(&counts.live)),
@@ -192,10 +206,11 @@ impl Index {
             ("long_tail", LONG_TAIL as f64),
             ("max_level", self.entry().map_or(-1.0, |(_, top)| top as f64)),
             ("bytes_rows", rows as f64),
+            ("bytes_codes", codes as f64),
             ("bytes_links", base as f64),
             ("bytes_upper", upper as f64),
             ("bytes_states", states as f64),
-            ("bytes_mapped", (rows_mapped + base_mapped + upper_mapped + states_mapped) as f64),
+            ("bytes_mapped", mapped as f64),
         ]
     }
 

@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
-from kektor.memory.objects import Edge, Evidence, Index, Memory, SearchHit
+from kektor.memory.objects import Evidence, Index, Memory, SearchHit
 from kektor.operations.admin import Finding
 
-__all__ = ["Alive", "EdgePage", "EvidencePage", "IndexPage", "Info", "Limits", "MemoryList", "Ready", "SearchAnswer"]
+__all__ = ["Alive", "EvidencePage", "IndexPage", "Info", "Limits", "MemoryList", "Ready", "SearchAnswer"]
 
 
 class Alive(Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,11 +63,6 @@ class MemoryList(Struct, frozen=True, forbid_unknown_fields=True):
 
 class EvidencePage(Struct, frozen=True, forbid_unknown_fields=True):
     items: list[Evidence]
-    next_cursor: str | None
-
-
-class EdgePage(Struct, frozen=True, forbid_unknown_fields=True):
-    items: list[Edge]
     next_cursor: str | None
 
 

@@ -53,6 +53,8 @@ GOOD = {
     "edges": Good("GET", "/v1/indexes/v/nodes/x/edges", {}, writes=False),
     "traverse": Good("POST", "/v1/indexes/v/graph/traverse", {"root": "x"}, writes=False),
     "path": Good("POST", "/v1/indexes/v/graph/path", {"src": "x", "dst": "y"}, writes=False),
+    "subgraph": Good("POST", "/v1/indexes/v/graph/subgraph", {"roots": ["x"]}, writes=False),
+    "analyse": Good("POST", "/v1/indexes/v/graph/analyse", {"algorithm": "components"}, writes=False),
 }
 
 CONTROLS = count()
@@ -83,6 +85,20 @@ def message(**parts: Any) -> dict[str, Any]:
 
 
 BAD = [
+    Bad("path", {"cost": "miles"}, "cost"),
+    Bad("path", {"max_depth": 0}, "max_depth"),
+    Bad("path", {"dst": "nobody"}, "dst", 404, "not_found"),
+    Bad("link", edge(valid_from="2020", valid_to="2010"), "edges[0].valid_to"),
+    Bad("path", {"limit": 0}, "limit"),
+    Bad("subgraph", {"roots": []}, "roots"),
+    Bad("subgraph", {"roots": ["x", "nobody"]}, "roots[1]", 404, "not_found"),
+    Bad("subgraph", {"depth": 33}, "depth"),
+    Bad("analyse", {"algorithm": "magic"}, "algorithm"),
+    Bad("analyse", {"sample": 0}, "sample"),
+    Bad("analyse", {"edge_filter": "weight >"}, "edge_filter"),
+    Bad("traverse", {"edge_filter": "tags = 'a'"}, "edge_filter"),
+    Bad("edges", {}, "cursor", params="cursor=s3"),
+    Bad("edges", {}, "limit", params="limit=0"),
     # Wrong types
     Bad("remember", {"text": 5}, "text"),
     Bad("remember", {"text": None}, "text"),
@@ -175,7 +191,7 @@ BAD = [
     Bad("batch", {"k": -1}, "k"),
     Bad("traverse", {"depth": 0}, "depth"),
     Bad("traverse", {"limit": 0}, "limit"),
-    Bad("path", {"max_depth": 99}, "depth"),
+    Bad("path", {"max_depth": 99}, "max_depth"),
     Bad("create_index", {"dim": 0}, "dim"),
     Bad("create_index", {"dim": 1_000_000}, "dim"),
     Bad("create_index", {"m": 1}, "m"),
@@ -216,7 +232,7 @@ BAD = [
         "not_found",
     ),
     Bad("unlink", {"rel": "never"}, "rel", 404, "not_found"),
-    Bad("traverse", {"root": "nobody"}, "id", 404, "not_found"),
+    Bad("traverse", {"root": "nobody"}, "root", 404, "not_found"),
     Bad("remember", {"index": "no spaces"}, "index"),
     Bad("remember", {"index": ""}, "index"),
     Bad("create_index", {"name": "-dash"}, "name"),

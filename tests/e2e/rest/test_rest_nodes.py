@@ -197,7 +197,26 @@ def test_edges_are_added_walked_ended_and_remembered(live: LiveServer, vectors: 
     assert at("x") == []
     assert at("x", known_at=before) == [("x", "y")]
     no_path = live.ok(live.http.post("/v1/indexes/v/graph/path", json={"src": "x", "dst": "z"}))
-    assert no_path == {"nodes": [], "edges": []}
+    assert no_path == {"nodes": [], "edges": [], "cost": None, "truncated": False}
+
+
+def test_the_graph_pages_and_is_analysed(live: LiveServer, vectors: str) -> None:
+    edges = [{"src": "x", "rel": "r", "dst": "y", "weight": 2}, {"src": "x", "rel": "s", "dst": "z", "weight": 3}]
+    live.ok(live.http.post("/v1/indexes/v/edges", json={"edges": edges}), 201)
+    page = live.ok(live.http.get("/v1/indexes/v/nodes/x/neighbours", params={"limit": 1}))
+    assert [item["memory"]["id"] for item in page["items"]] == ["y"]
+    rest = {"limit": 1, "cursor": page["next_cursor"]}
+    assert [e["dst"] for e in live.ok(live.http.get("/v1/indexes/v/nodes/x/edges", params=rest))["items"]] == ["z"]
+    heavy = live.ok(live.http.get("/v1/indexes/v/nodes/x/edges", params={"edge_filter": "weight > 2"}))
+    assert [e["dst"] for e in heavy["items"]] == ["z"]
+    body = {"roots": ["y", "z"], "depth": 1}
+    assert len(live.ok(live.http.post("/v1/indexes/v/graph/subgraph", json=body))["edges"]) == 2
+    body = {"src": "y", "dst": "z", "cost": "weight"}
+    assert live.ok(live.http.post("/v1/indexes/v/graph/path", json=body))["cost"] == 5
+    found = live.ok(live.http.post("/v1/indexes/v/graph/analyse", json={"algorithm": "betweenness", "top": 1}))
+    assert [score["id"] for score in found["scores"]] == ["x"]
+    refused = live.http.post("/v1/indexes/v/graph/traverse", json={"root": "x", "edge_filter": "colour = 1"})
+    live.error(refused, 400, "invalid", "edge_filter")
 
 
 def test_the_raw_plane_leaves_memories_alone(live: LiveServer) -> None:

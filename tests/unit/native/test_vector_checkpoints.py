@@ -253,7 +253,7 @@ def test_any_flipped_byte_is_refused_or_found_and_never_crashes(saved: tuple[Vec
     assert found_any > 0
 
 
-@pytest.mark.parametrize("arena", ["links", "upper", "states", "rows"])
+@pytest.mark.parametrize("arena", ["links", "upper", "states", "rows", "codes"])
 def test_chunks_full_of_noise_never_crash_a_search(arena: str, saved: tuple[VectorIndex, Path], data: Floats) -> None:
     _, folder = saved
     rng = np.random.default_rng(6)

@@ -1,9 +1,10 @@
-//! Kernels of one query against many rows of `f32`, chosen once per index.
+//! Kernels of one query against many rows, chosen once per index: of `f32` here, of codes in `codes`.
 //!
 //! Every path sums in one order, so that a score has the same bits on every machine: element `i` goes to lane
 //! `i % 32` by fused multiply-add, in ascending `i`, and the 32 lanes are halved five times (lane `j` takes lane
 //! `j + 16`, then `j + 8`, and so on). How many rows a kernel takes at a time does not change the sum of any row.
 
+pub mod codes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
@@ -28,6 +29,8 @@ pub struct Kernels {
     pub dot: Kernel,
     /// Sum of squared differences.
     pub l2: Kernel,
+    /// Sum of products of codes.
+    pub codes: codes::CodeKernel,
 }
 
 /// The fastest set this processor runs.
@@ -44,6 +47,9 @@ pub fn available() -> Vec<Kernels> {
             sets.push(x86::AVX2);
             if is_x86_feature_detected!("avx512f") {
                 sets.push(x86::AVX512);
+                if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vnni") {
+                    sets.push(x86::AVX512_VNNI);
+                }
             }
         }
     }

@@ -1,9 +1,10 @@
 //! NEON.
 
-use super::{prefetch_row, Kernels, LANES};
+use super::{codes, prefetch_row, Kernels, LANES};
 use std::arch::aarch64::*;
 
-pub const KERNELS: Kernels = Kernels { name: "neon", dot: many::<false>, l2: many::<true> };
+pub const KERNELS: Kernels =
+    Kernels { name: "neon", dot: many::<false>, l2: many::<true>, codes: codes::scalar };
 
 /// # Safety
 /// As [`super::Kernel`].

@@ -1,8 +1,9 @@
 //! The reference: plain Rust, in the canonical order of sums.
 
-use super::{Kernels, LANES};
+use super::{codes, Kernels, LANES};
 
-pub const KERNELS: Kernels = Kernels { name: "scalar", dot: many::<false>, l2: many::<true> };
+pub const KERNELS: Kernels =
+    Kernels { name: "scalar", dot: many::<false>, l2: many::<true>, codes: codes::scalar };
 
 /// # Safety
 /// As [`super::Kernel`].

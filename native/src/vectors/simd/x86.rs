@@ -1,10 +1,13 @@
 //! AVX2 with FMA, and AVX-512.
 
+use super::codes::x86 as codes;
 use super::{prefetch_row, Kernels};
 use std::arch::x86_64::*;
 
-pub const AVX2: Kernels = Kernels { name: "avx2", dot: avx2::<false>, l2: avx2::<true> };
-pub const AVX512: Kernels = Kernels { name: "avx512", dot: avx512::<false>, l2: avx512::<true> };
+pub const AVX2: Kernels = Kernels { name: "avx2", dot: avx2::<false>, l2: avx2::<true>, codes: codes::avx2 };
+pub const AVX512: Kernels =
+    Kernels { name: "avx512", dot: avx512::<false>, l2: avx512::<true>, codes: codes::avx2 };
+pub const AVX512_VNNI: Kernels = Kernels { name: "avx512-vnni", codes: codes::vnni, ..AVX512 };
 
 /// # Safety
 /// As [`super::Kernel`].

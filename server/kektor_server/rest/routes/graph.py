@@ -1,9 +1,16 @@
 """Edges between nodes, and walks along them."""
 
 from kektor.engine.records import Receipt
-from kektor.memory.objects import Path, Subgraph
-from kektor.memory.requests import EdgesRequest, LinkRequest, PathRequest, TraverseRequest, UnlinkRequest
-from kektor_server.rest.answers import EdgePage
+from kektor.memory.objects import Analysis, EdgePage, NeighbourPage, Path, Subgraph
+from kektor.memory.requests import (
+    AnalyseRequest,
+    EdgesRequest,
+    LinkRequest,
+    PathRequest,
+    SubgraphRequest,
+    TraverseRequest,
+    UnlinkRequest,
+)
 from kektor_server.rest.inputs import EdgesQuery
 from kektor_server.rest.route import Call, Lane, Routes
 
@@ -26,16 +33,14 @@ def unlink(call: Call, index: str, body: UnlinkRequest) -> Receipt:
 
 @routes.get("/v1/indexes/{index}/nodes/{id}/edges", errors=("not_found", "conflict"))
 def node_edges(call: Call, index: str, id: str, query: EdgesQuery) -> EdgePage:
-    """Edges at a node whose other end the caller sees."""
-    request = EdgesRequest(
-        direction=query.direction,
-        rel=query.rel,
-        scope=query.scope(),
-        as_of=query.as_of,
-        known_at=query.known_at,
-        tz=query.tz,
-    )
-    return EdgePage(call.operations.edges(index, id, request, call.principal), None)
+    """Edges at a node whose other end the caller sees, oldest first."""
+    return call.operations.edges(index, id, _asked(query), call.principal)
+
+
+@routes.get("/v1/indexes/{index}/nodes/{id}/neighbours", errors=("not_found", "conflict"))
+def neighbours(call: Call, index: str, id: str, query: EdgesQuery) -> NeighbourPage:
+    """What is joined to a node, with the edges that join it."""
+    return call.operations.neighbours(index, id, _asked(query), call.principal)
 
 
 @routes.post("/v1/indexes/{index}/graph/traverse", lane=Lane.READ, errors=("not_found", "conflict"))
@@ -46,5 +51,32 @@ def traverse(call: Call, index: str, body: TraverseRequest) -> Subgraph:
 
 @routes.post("/v1/indexes/{index}/graph/path", lane=Lane.READ, errors=("not_found", "conflict"))
 def path(call: Call, index: str, body: PathRequest) -> Path:
-    """A path with the fewest hops between two nodes; empty when there is none."""
+    """A path with the fewest hops between two nodes, or of least cost; empty when there is none."""
     return call.operations.path(index, body, call.principal)
+
+
+@routes.post("/v1/indexes/{index}/graph/subgraph", lane=Lane.READ, errors=("not_found", "conflict"))
+def subgraph(call: Call, index: str, body: SubgraphRequest) -> Subgraph:
+    """What walks from some nodes reach, with every edge between the nodes met."""
+    return call.operations.subgraph(index, body, call.principal)
+
+
+@routes.post("/v1/indexes/{index}/graph/analyse", lane=Lane.READ, errors=("not_found",))
+def analyse(call: Call, index: str, body: AnalyseRequest) -> Analysis:
+    """Components, PageRank, betweenness or communities of all that the caller sees."""
+    return call.operations.analyse(index, body, call.principal)
+
+
+def _asked(query: EdgesQuery) -> EdgesRequest:
+    return EdgesRequest(
+        direction=query.direction,
+        rel=query.rel,
+        filter=query.filter,
+        edge_filter=query.edge_filter,
+        limit=query.limit,
+        cursor=query.cursor,
+        scope=query.scope(),
+        as_of=query.as_of,
+        known_at=query.known_at,
+        tz=query.tz,
+    )
