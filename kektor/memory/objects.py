@@ -169,6 +169,8 @@ class Hit(Struct, frozen=True):
     via: list[str]
     resolved_from: str | None = None
     connected_keys: list[str] = []
+    told_earlier: bool = False
+    """Another hit tells something later of the same subject and predicate."""
 
 
 class Premise(Struct, frozen=True):

@@ -15,12 +15,13 @@ from kektor.memory.commands.versions import (
     head_of,
     place,
     settle,
+    stands,
     step,
     supersede,
 )
 from kektor.memory.drafts import Draft
 from kektor.memory.tombstones import bury
-from kektor.text import fold
+from kektor.text import fold, plain
 
 __all__ = ["Archive", "Correct", "Evolve", "OnOne", "Restore", "Retract"]
 
@@ -98,6 +99,8 @@ class Correct(_Replace):
             raise Invalid("the corrected text says the same as the old one", field="text")
         draft.valid_from = draft.valid_from or old.state.valid_from
         draft.valid_to = old.state.valid_to
+        if draft.valid_from is not None and draft.valid_to is not None and draft.valid_to.at <= draft.valid_from.at:
+            raise Invalid("valid_from lies at or after the end of what is corrected", field="valid_from")
         new = supersede(tx, self, principal, draft, old, trust=Trust.REJECTED)
         bury(tx, self, principal, old)
         return new
@@ -160,12 +163,31 @@ class Restore(OnOne):
         node = self.node
         if node.status is not Status.ARCHIVED:
             raise Conflict(f"{node.id!r} is {node.status}, not archived", field="id")
+        self._refuse_twin(tx)
         doubted = node.trust in (Trust.ACCEPTED, Trust.CONTESTED) and contradicting(tx, self.index, node)
         for rival in doubted or ():
             if rival.trust is Trust.ACCEPTED:
                 step(tx, self, principal, rival, trust=Trust.CONTESTED)
         step(tx, self, principal, node, status=Status.CURRENT, trust=Trust.CONTESTED if doubted else None)
         return Receipt("restored", id=node.id, version=node.version)
+
+    def _refuse_twin(self, tx: Transaction) -> None:
+        """What was said again meanwhile stands in its place: one statement is one memory."""
+        node = self.node
+        for other in tx.nodes_of_digest(self.index, node.scope, node.digest) if node.digest else ():
+            same = (other.kind, other.claim, other.occurred) == (node.kind, node.claim, node.occurred)
+            if (
+                other.id != node.id
+                and same
+                and not other.raw
+                and stands(other)
+                and plain(other.text) == plain(node.text)
+            ):
+                raise Conflict(
+                    f"{other.id!r} says the same and is current: archive that one first, or leave this one archived",
+                    field="id",
+                    details={"twin": other.id},
+                )
 
 
 def _refuse_unless_versioned(node: Node, operation: str) -> None:

@@ -6,7 +6,7 @@ from typing import ClassVar
 from kektor import clock
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
-from kektor.engine.records import Edge, Kind, Node, NodeKey, Receipt, State, Trust
+from kektor.engine.records import Edge, Kind, Moment, Node, NodeKey, Receipt, State, Trust
 from kektor.errors import Conflict
 from kektor.memory.commands.base import MemoryCommand, key_of
 from kektor.memory.commands.versions import evolved, place, step, supersede
@@ -52,7 +52,7 @@ class Remember(MemoryCommand):
         draft.metadata = {**old.metadata, **draft.metadata}
         draft.pinned = draft.pinned or old.pinned
         draft.trust = old.trust
-        new = supersede(tx, self, principal, draft, old, inherits=True)
+        new = supersede(tx, self, principal, draft, old, ended=_until_now(old, tx.time), inherits=True)
         return Receipt("refined", id=new.id, version=new.version, of=old.id, warnings=draft.warnings)
 
 
@@ -74,6 +74,12 @@ def contest(command: MemoryCommand, draft: Draft, node: Node, tx: Transaction, p
         reflection=reflection.id,
         warnings=draft.warnings,
     )
+
+
+def _until_now(old: Node, now: int) -> Moment:
+    """The end of what is told again with more: the new text takes its interval over."""
+    end = old.state.valid_to
+    return end if end is not None and end.at < now else Moment(now)
 
 
 def _reflection(draft: Draft, principal: Principal, tx: Transaction) -> Node:

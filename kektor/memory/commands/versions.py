@@ -75,15 +75,14 @@ def step(
 def evolved(draft: Draft, old: Node, now: int) -> Moment | None:
     """Give a draft the interval of a value that follows another; returns where the other's ends.
 
-    With a beginning at or before the old one's it takes the whole interval.
+    With a beginning at or before the old one's it takes the whole interval, and nothing is left of the other's.
     """
     draft.valid_from = draft.valid_from or Moment(now)
     start, end = old.state.valid_from, old.state.valid_to
     draft.valid_to = draft.valid_to or (end if end is not None and end.at > draft.valid_from.at else None)
-    ended = draft.valid_from
-    if start is not None and ended.at < start.at:
-        ended = start
-    return end if end is not None and end.at < ended.at else ended
+    if start is not None and draft.valid_from.at <= start.at:
+        return start if start.at <= now else Moment(now)
+    return end if end is not None and end.at < draft.valid_from.at else draft.valid_from
 
 
 def supersede(

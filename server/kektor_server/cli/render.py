@@ -13,14 +13,19 @@ _SHORTEST = 40
 Object = dict[str, Any]
 
 
+_TO_OTHER = {"duplicate": "same as", "proposed": "would replace"}
+
+
 def receipt_lines(receipt: Object) -> list[str]:
     """The outcome and the id, then what to know about it."""
     named = receipt.get("id") or ", ".join(receipt.get("ids") or ())
     lines = [f"{receipt['outcome']}  {named}"]
     if receipt.get("of") and receipt["of"] != receipt.get("id"):
-        lines.append(f"  same as {receipt['of']}")
+        lines.append(f"  {_TO_OTHER.get(receipt['outcome'], 'replaces')} {receipt['of']}")
     if receipt.get("conflicts"):
         lines.append(f"  disagrees with {', '.join(receipt['conflicts'])}")
+    if receipt.get("reflection"):
+        lines.append(f"  awaits a decision: {receipt['reflection']}")
     return [*lines, *(f"  {shown(warning)}" for warning in receipt.get("warnings") or ())]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from kektor import clock
 from kektor.engine.records import Receipt
 from kektor.memory.objects import Forgotten, Hit, Memory, Recall, Subgraph
 from kektor.memory.recall.pack import pack
@@ -34,14 +35,20 @@ def plain(value: Any) -> Any:
     return _without_nulls(msgspec.to_builtins(value))
 
 
+_TO_OTHER = {"duplicate": "same as", "proposed": "would replace"}
+"""What the memory of a receipt is to the one in `of`."""
+
+
 def receipt_text(receipt: Receipt) -> str:
     """One line a write, its id first, and what to know about it."""
     named = receipt.id or ", ".join(receipt.ids or ()) or "nothing"
     lines = [f"{receipt.outcome}: {named}" + (f" (version {receipt.version})" if receipt.version else "")]
     if receipt.of and receipt.of != receipt.id:
-        lines.append(f"same as: {receipt.of}")
+        lines.append(f"{_TO_OTHER.get(receipt.outcome, 'replaces')}: {receipt.of}")
     if receipt.conflicts:
         lines.append(f"disagrees with: {', '.join(receipt.conflicts)}")
+    if receipt.reflection:
+        lines.append(f"awaits a decision: {receipt.reflection}")
     lines += [f"warning: {warning}" for warning in receipt.warnings]
     return "\n".join(lines)
 
@@ -99,7 +106,7 @@ def forgotten_text(done: Forgotten) -> str:
 
 def fenced(memories: list[Memory], budget: int, counts: Counts) -> tuple[str, list[str]]:
     """Memories as a context within a budget, and the ids of those that did not fit."""
-    packed = pack([Hit(memory, 0.0, {}, []) for memory in memories], budget, counts)
+    packed = pack([Hit(memory, 0.0, {}, []) for memory in memories], budget, counts, clock.now())
     return packed.context, packed.dropped
 
 
