@@ -611,8 +611,8 @@ class LocalEngine:
             raise Internal("the in-memory database is inconsistent after a failed transaction")
         if self._broken is None:
             self._store.flush()
-        self._reset()
-        self._load(self._store, until=self._store.log.durable_lsn)
+        with disk_errors(self._store.folder, "read again", "Nothing acknowledged is lost. "):
+            self._load(self._store, until=self._store.log.durable_lsn)
         self._stale = False
 
     def _space(self, index: str) -> IndexSpace:
