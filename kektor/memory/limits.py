@@ -11,7 +11,16 @@ from kektor.engine.port import Vector
 from kektor.engine.records import IndexSettings
 from kektor.errors import Invalid, TooLarge
 
-__all__ = ["LIMITS", "check_id", "check_metadata", "check_name", "check_tags", "check_text", "check_vector"]
+__all__ = [
+    "LIMITS",
+    "check_id",
+    "check_layer",
+    "check_metadata",
+    "check_name",
+    "check_tags",
+    "check_text",
+    "check_vector",
+]
 
 LIMITS: dict[str, int] = {
     "text_bytes": 1_000_000,
@@ -20,6 +29,8 @@ LIMITS: dict[str, int] = {
     "tag_bytes": 1_024,
     "metadata_keys": 10_000,
     "metadata_bytes": 1_000_000,
+    "layers": 1_000,
+    "layer_bytes": 64,
     "json_depth": 64,
     "k": 1_000,
     "dim": 65_536,
@@ -66,6 +77,13 @@ def check_name(name: str, *, field: str = "index") -> str:
             field=field,
         )
     return name
+
+
+def check_layer(layer: str, *, field: str = "layer") -> str:
+    """The name of a layer of memories."""
+    if not layer.strip() or len(_encode(layer, field)) > LIMITS["layer_bytes"]:
+        raise Invalid(f"{field}: the name of a layer has 1 to {LIMITS['layer_bytes']} bytes", field=field)
+    return layer
 
 
 def check_tags(tags: list[str], *, field: str = "tags") -> tuple[str, ...]:

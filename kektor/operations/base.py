@@ -11,7 +11,7 @@ from kektor.errors import Internal, Invalid
 from kektor.memory.commands.base import MemoryCommand
 from kektor.memory.commands.indexes import CreateIndex
 from kektor.memory.context import MemoryContext
-from kektor.memory.limits import LIMITS, check_name
+from kektor.memory.limits import check_name
 from kektor.models import Embedder
 
 __all__ = ["BaseOperations"]
@@ -68,10 +68,8 @@ class BaseOperations:
             dim, embedder, fingerprint = model.dim, model.name, model.fingerprint.text
         if dim is None:
             raise Invalid("an index needs a dim or an embedder that tells it", field="dim")
-        if not 1 <= dim <= LIMITS["dim"]:
-            raise Invalid(f"dim must be 1 to {LIMITS['dim']:,}, not {dim}", field="dim")
         return IndexSettings(
-            name=check_name(name, field="name"),
+            name=name,
             number=0,
             dim=dim,
             embedder=embedder,

@@ -1,13 +1,11 @@
 """Indexes: create, list, configure, drop."""
 
-from collections.abc import Mapping, Set
-
 import msgspec
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import EngineStats
-from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Layer, Policy, Receipt
-from kektor.errors import Forbidden, Invalid, NotFound
+from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Policy, Receipt
+from kektor.errors import Forbidden, NotFound
 from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex, merged_policy
 from kektor.memory.limits import check_name
 from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest
@@ -29,14 +27,6 @@ class IndexOperations(BaseOperations):
             )
         if embedder is None and request.dim is None:
             embedder = self._default_embedder
-        for name, value, low, high in (
-            ("m", request.m, 2, 128),
-            ("ef_construction", request.ef_construction, 8, 2000),
-        ):
-            if not low <= value <= high:
-                raise Invalid(f"{name} must be {low} to {high}, not {value}", field=name)
-        _check_layers(request.layers)
-        _check_policy(request.policy, request.layers.keys() | DEFAULT_LAYERS.keys())
         new = self._new_settings(
             request.name,
             embedder=embedder,
@@ -46,7 +36,7 @@ class IndexOperations(BaseOperations):
             m=request.m,
             ef_construction=request.ef_construction,
             text=request.text,
-            policy=_with_bare_entries(request.policy),
+            policy=merged_policy(Policy(), msgspec.structs.asdict(request.policy)),
             layers={**DEFAULT_LAYERS, **request.layers},
         )
         command = CreateIndex(
@@ -62,14 +52,8 @@ class IndexOperations(BaseOperations):
 
     def configure_index(self, name: str, request: ConfigureIndexRequest, principal: Principal) -> IndexSettings:
         """Merge a policy and layers into the settings."""
-        old = self._settings(principal, name)
-        _check_layers(request.layers)
+        self._settings(principal, name)
         policy = {k: v for k, v in msgspec.structs.asdict(request.policy).items() if v is not None}
-        if "single_valued" in policy:
-            policy["single_valued"] = tuple(policy["single_valued"])
-        new = _with_bare_entries(merged_policy(old.policy, policy))
-        _check_policy(new, request.layers.keys() | old.layers.keys())
-        policy |= {"single_valued": new.single_valued} if "single_valued" in policy else {}
         command = ConfigureIndex(
             context=self.context,
             index=name,
@@ -112,56 +96,3 @@ class IndexOperations(BaseOperations):
         if settings is None:
             raise NotFound(f"there is no index {name!r}", field="index")
         return settings
-
-
-def _check_layers(layers: Mapping[str, Layer]) -> None:
-    for name, layer in layers.items():
-        half_life = layer.half_life_days
-        if half_life is not None and not 0 < half_life <= 36_500:
-            raise Invalid(
-                f"half_life_days must be above 0 and at most 36500, not {half_life}",
-                field=f"layers.{name}.half_life_days",
-            )
-        if layer.decay != "exponential":
-            raise Invalid(f"decay must be 'exponential', not {layer.decay!r}", field=f"layers.{name}.decay")
-
-
-_POLICY_CHOICES = {
-    "evidence": ("off", "record", "require"),
-    "agent_writes": ("accept", "propose"),
-    "write": ("open", "gated", "frozen"),
-}
-
-
-_RETENTION_MODES = ("archive", "retract", "erase")
-
-
-def _check_policy(policy: Policy, layers: Set[str]) -> None:
-    """Every field is one of its values; what concerns a layer names one that the index has."""
-    for name, choices in _POLICY_CHOICES.items():
-        value = getattr(policy, name)
-        if value not in choices:
-            raise Invalid(f"policy.{name} must be {' or '.join(choices)}, not {value!r}", field=f"policy.{name}")
-    for number, entry in enumerate(policy.single_valued or ()):
-        if not entry.strip() or len(entry) > 100:
-            raise Invalid(
-                "an entry of single_valued is a predicate such as 'lives in' or a noun such as 'port', "
-                "of 1 to 100 characters",
-                field=f"policy.single_valued[{number}]",
-            )
-    for layer, kept in policy.retention.items():
-        where = f"policy.retention.{layer}"
-        if layer not in layers:
-            raise Invalid(f"there is no layer {layer!r}; there are {', '.join(sorted(layers))}", field=where)
-        if not 0 < kept.days <= 36_500:
-            raise Invalid(f"days must be above 0 and at most 36500, not {kept.days}", field=f"{where}.days")
-        if kept.mode not in _RETENTION_MODES:
-            raise Invalid(f"mode must be {' or '.join(_RETENTION_MODES)}, not {kept.mode!r}", field=f"{where}.mode")
-
-
-def _with_bare_entries(policy: Policy) -> Policy:
-    """The entries of `single_valued` without white space around them, each once."""
-    if policy.single_valued is None:
-        return policy
-    entries = tuple(dict.fromkeys(entry.strip() for entry in policy.single_valued))
-    return msgspec.structs.replace(policy, single_valued=entries)

@@ -14,7 +14,7 @@ from kektor.memory.commands.lifecycle import Archive, Correct, Evolve, OnOne, Re
 from kektor.memory.commands.remember import Remember
 from kektor.memory.drafts import Draft
 from kektor.memory.inputs import claim, end, moment, read_rule, write_scope
-from kektor.memory.limits import LIMITS, check_id, check_metadata, check_tags, check_text
+from kektor.memory.limits import LIMITS, check_id, check_layer, check_metadata, check_tags, check_text
 from kektor.memory.objects import Forgotten, ForgottenNode
 from kektor.operations.base import BaseOperations
 
@@ -63,7 +63,7 @@ class MemoryOperations(BaseOperations):
             **self._about(node_id, request),
             tags=None if request.tags is None else check_tags(request.tags),
             metadata=None if request.metadata is None else check_metadata(request.metadata),
-            layer=None if request.layer is None else _layer(request.layer),
+            layer=None if request.layer is None else check_layer(request.layer),
             pinned=request.pinned,
         )
         return self._submit(command, principal)
@@ -161,7 +161,7 @@ class MemoryOperations(BaseOperations):
             given_id=request.id is not None,
             metadata=check_metadata(request.metadata),
             tags=check_tags(request.tags),
-            layer=_layer(request.layer),
+            layer=check_layer(request.layer),
             pinned=request.pinned,
             session=request.session or "",
             occurred=moment(request.occurred_at, field="occurred_at", tz=tz),
@@ -223,12 +223,6 @@ def _check_ids(ids: list[str]) -> None:
         raise Invalid(f"more than {LIMITS['batch']:,} ids in one call", field="ids")
     for number, node_id in enumerate(ids):
         check_id(node_id, field=f"ids[{number}]")
-
-
-def _layer(layer: str) -> str:
-    if not layer.strip() or len(layer.encode()) > 64:
-        raise Invalid("layer must have 1 to 64 bytes", field="layer")
-    return layer
 
 
 def _span(given: rq.EvidenceIn) -> Evidence:

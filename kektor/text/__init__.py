@@ -1,6 +1,7 @@
 """Text as the database compares it. Analysis and BM25 are native (`kektor_native.TextIndex`)."""
 
 from kektor.text.distinctive import held, telling
+from kektor.text.languages import languages
 from kektor.text.normalise import Digester, fold, plain, readings, unmask
 from kektor.text.sentences import CUT, Span, blank, sentences, touched
 
@@ -11,6 +12,7 @@ __all__ = [
     "blank",
     "fold",
     "held",
+    "languages",
     "plain",
     "readings",
     "sentences",

@@ -2,7 +2,7 @@
 
 __all__ = ["how_to_install"]
 
-_SERVER = ("httptools", "rich", "starlette", "typer", "uvicorn", "uvloop")
+_SERVER = ("httptools", "mcp", "rich", "starlette", "tomlkit", "typer", "uvicorn", "uvloop", "yaml")
 
 
 def how_to_install(error: ModuleNotFoundError) -> str | None:

@@ -17,6 +17,11 @@ def main() -> int:
             from kektor_server.mcp.relay import main as relay
 
             return relay(sys.argv[2:])
+        if sys.argv[1:2] == ["hook"]:
+            # The same: a prompt waits for this one.
+            from kektor_server.setup.hook import main as hook
+
+            return hook(sys.argv[2:])
         from kektor_server.cli.app import run
 
         return run(sys.argv[1:])

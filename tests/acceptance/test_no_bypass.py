@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.callers import Caller, Operation, Pending, Refused
 from tests.support.callers.cli import COMMANDS
-from tests.support.callers.mcp import TOOLS
+from tests.support.callers.mcp import COMPOSED, TOOLS
 from tests.support.callers.rest import ROUTES
 from tests.support.entry_points import EntryPoint, commands, entry_points, mutating_operations, transaction_openers
 from tests.support.stage import Stage, tried
@@ -76,7 +76,7 @@ def _operation_of(entry: EntryPoint) -> str | None:
     if entry.door == "rest":
         return next((op for op, (method, path) in ROUTES.items() if f"{method} {path}" == entry.name), None)
     if entry.door == "mcp":
-        return next((op for op, (tool, _) in TOOLS.items() if tool == entry.name), None)
+        return next((op for op, (tool, _) in TOOLS.items() if tool == entry.name), COMPOSED.get(entry.name))
     return _NAMES_OF_COMMANDS.get(entry.name, entry.name if entry.name in COMMANDS else None)
 
 

@@ -17,7 +17,7 @@ from kektor.handles import IndexHandle, MemoryHandle
 from kektor.memory.commands.base import MemoryCommand
 from kektor.operations import Operations
 from kektor_server.cli import local
-from kektor_server.mcp.core import REGISTRY
+from kektor_server.mcp.profiles import REGISTRY
 from kektor_server.rest.routes import all_routes
 
 __all__ = ["EntryPoint", "commands", "entry_points", "mutating_operations", "transaction_openers"]
@@ -66,7 +66,7 @@ def entry_points() -> set[EntryPoint]:
             found.add(EntryPoint("rest", f"{route.method} {route.path}"))
     for tool in REGISTRY.tools.values():
         # A tool that says that it only reads is looked into like any other.
-        if any(mutates(call) for call in _calls(_tree(tool.run))):
+        if any(mutates(call) for function in _with_helpers(tool.run) for call in _calls(_tree(function))):
             found.add(EntryPoint("mcp", tool.name))
     found |= {EntryPoint("cli", name) for name in _commands_of_the_line(mutating)}
     return found
@@ -110,6 +110,21 @@ def _own(call: ast.Call) -> str | None:
     func = call.func
     own = isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self"
     return func.attr if own and isinstance(func, ast.Attribute) else None
+
+
+def _with_helpers(function: Any) -> list[Any]:
+    """A function and those of its own module that it calls, directly or not."""
+    module = inspect.getmodule(function)
+    found = [function]
+    for each in found:
+        names = {call.func.id for call in _calls(_tree(each)) if isinstance(call.func, ast.Name)}
+        helpers = (getattr(module, name, None) for name in sorted(names))
+        found += [
+            helper
+            for helper in helpers
+            if inspect.isfunction(helper) and helper.__module__ == function.__module__ and helper not in found
+        ]
+    return found
 
 
 def _commands_of_the_line(mutating: set[str]) -> Iterator[str]:

@@ -71,7 +71,7 @@ class RawClient:
     def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         return self.answer(self.begin(method, params))
 
-    def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+    def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """The result of a tool."""
         return self.answer(self.begin("tools/call", {"name": name, "arguments": arguments}))["result"]
 

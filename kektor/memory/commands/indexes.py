@@ -11,6 +11,7 @@ from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import IndexSettings, Policy, Receipt
 from kektor.errors import Conflict, NotFound
 from kektor.memory.commands.base import MemoryCommand
+from kektor.memory.settings import check_settings
 
 __all__ = ["ConfigureIndex", "CreateIndex", "DropIndex", "merged_policy"]
 
@@ -32,7 +33,7 @@ class CreateIndex(MemoryCommand):
             if self.exist_ok:
                 return Receipt("duplicate", id=self.index, of=self.index)
             raise Conflict(f"index {self.index!r} exists", field="name")
-        tx.put_index(self.new)
+        tx.put_index(check_settings(self.new))
         return Receipt("created", id=self.index)
 
 
@@ -52,21 +53,25 @@ class ConfigureIndex(MemoryCommand):
 
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
         old = self.settings(tx)
-        tx.put_index(
-            msgspec.structs.replace(
-                old,
-                policy=merged_policy(old.policy, self.policy),
-                layers={**old.layers, **self.layers},
-            )
+        new = msgspec.structs.replace(
+            old,
+            policy=merged_policy(old.policy, self.policy),
+            layers={**old.layers, **self.layers},
         )
+        tx.put_index(check_settings(new))
         return Receipt("updated", id=self.index)
 
 
 def merged_policy(old: Policy, changes: Mapping[str, Any]) -> Policy:
-    """What is named replaces what was there; retention is merged layer by layer, None taking one away."""
+    """What is named replaces what was there; retention is merged layer by layer, None taking one away.
+
+    The entries of `single_valued` are kept without white space around them, each once.
+    """
     kept = {**old.retention, **changes.get("retention", {})}
-    retention = {layer: rule for layer, rule in kept.items() if rule is not None}
-    return msgspec.structs.replace(old, **{**changes, "retention": retention})
+    merged = {**changes, "retention": {layer: rule for layer, rule in kept.items() if rule is not None}}
+    if changes.get("single_valued") is not None:
+        merged["single_valued"] = tuple(dict.fromkeys(entry.strip() for entry in changes["single_valued"]))
+    return msgspec.structs.replace(old, **merged)
 
 
 @dataclass(kw_only=True)

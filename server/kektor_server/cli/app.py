@@ -8,6 +8,7 @@ import typer
 from kektor_server.cli import memories
 from kektor_server.cli.audit import audit
 from kektor_server.cli.checking import doctor, version
+from kektor_server.cli.clients import setup
 from kektor_server.cli.exporting import export
 from kektor_server.cli.faults import OK, UNABLE, Fault, exit_code
 from kektor_server.cli.ingest import ingest
@@ -71,6 +72,7 @@ for name, command in (
     ("ingest", ingest),
     ("export", export),
     ("doctor", doctor),
+    ("setup", setup),
     ("version", version),
 ):
     app.command(name)(command)

@@ -65,6 +65,11 @@ class Where:
         """The data directory."""
         return self.config.data(self._data_flag)
 
+    @property
+    def data_is_named(self) -> bool:
+        """Whether the directory is another than the usual one."""
+        return self.config.find("data", self._data_flag).value is not None
+
     def fields(self, **given: Any) -> dict[str, Any]:
         """The fields of a request without those that were not given."""
         fields = {name: value for name, value in given.items() if value is not None and value != []}

@@ -15,7 +15,7 @@ from kektor.api import Database
 from kektor.errors import Conflict, KektorError, TooLarge, Unavailable
 from kektor_server.daemon.doctor import examine
 from kektor_server.daemon.exporting import export_lines
-from kektor_server.mcp.answer import answer_call
+from kektor_server.mcp.door import McpDoor
 from kektor_server.rest.errors import status_of
 from kektor_server.rest.hosts import through_unix_socket
 
@@ -47,8 +47,10 @@ class DaemonApp:
         self._database = database
         self._body_bytes = body_bytes
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kektor-internal")
+        self._mcp = McpDoor(database, self._threads, lambda: self.stopping())
         self._internal: dict[tuple[str, str], Callable[[Scope, Receive, Send], Awaitable[None]]] = {
             ("POST", "/internal/mcp"): self._call_tool,
+            ("POST", "/internal/watch"): self._watch,
             ("GET", "/internal/attach"): self._attach,
             ("POST", "/internal/leave"): self._make_room,
             ("GET", "/internal/doctor"): self._examine,
@@ -74,8 +76,10 @@ class DaemonApp:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     async def _call_tool(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await self._body(receive)
-        await _answer(send, 200, await self._in_thread(partial(answer_call, self._database.operations, body)))
+        await self._mcp.call(await self._body(receive), receive, send)
+
+    async def _watch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._mcp.watch(await self._body(receive), receive, send)
 
     async def _attach(self, scope: Scope, receive: Receive, send: Send) -> None:
         """An answer that lasts as long as both sides: the open connection is what counts as a client."""

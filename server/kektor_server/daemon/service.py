@@ -35,7 +35,8 @@ def serve_owned(
     `starting` is why `/readyz` is not ready until somebody sets the application's to None. With `on_demand` it also
     ends after `settings.idle_exit` seconds without clients, and when asked to make room.
     """
-    app = DaemonApp(create_app(owner.database, settings), owner.database, body_bytes=settings.body_bytes)
+    rest = create_app(owner.database, settings)
+    app = DaemonApp(rest, owner.database, body_bytes=settings.body_bytes)
     app.starting = starting
     warming = threading.Thread(target=_warm, args=(owner.database, settings), name="warm")
 
@@ -45,7 +46,7 @@ def serve_owned(
             started(app, next((address for address in addresses if address.startswith("http")), ""))
 
     server = build_server(app, settings, ready=ready, idle_exit=settings.idle_exit if on_demand else None)
-    app.stopping = lambda: server.should_exit
+    app.stopping = rest.state.mcp.stopping = lambda: server.should_exit
     if on_demand:
         app.leave = lambda: setattr(server, "should_exit", True)
     try:

@@ -13,12 +13,14 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
     from kektor_server.daemon.client import UnixConnection
     from kektor_server.daemon.places import Places
 
 __all__ = ["GRANTED", "PROTOCOL", "Call", "DaemonCalls", "RequestId"]
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Of the internal route; a daemon of another one says so instead of guessing."""
 
 _WORKERS = 16
@@ -32,10 +34,11 @@ Grant = dict[str, str | None]
 """By these names; None is any."""
 
 Reply = Callable[[RequestId, dict[str, Any]], None]
+Progress = Callable[[dict[str, Any]], None]
 
 
 class Call(NamedTuple):
-    """One request for a tool."""
+    """One request for a tool, or with another method for a resource."""
 
     id: RequestId
     name: str
@@ -43,13 +46,17 @@ class Call(NamedTuple):
     client: dict[str, Any]
     done: Reply
     """Told the id and the result, from a worker's thread; never when the call was cancelled."""
+    method: str = "tools/call"
+    progress: Progress | None = None
+    """Told {progress, total, message} now and then, when the client wants that."""
 
 
 class DaemonCalls:
     """The calls of one relay, over one connection each: a Unix socket connects in microseconds."""
 
-    def __init__(self, places: "Places", grant: Grant) -> None:
+    def __init__(self, places: "Places", grant: Grant, profile: str = "core") -> None:
         self._places = places
+        self._profile = profile
         self._grant = grant
         self._waiting: SimpleQueue[_Flight] = SimpleQueue()
         self._flights: dict[RequestId, _Flight] = {}
@@ -89,6 +96,19 @@ class DaemonCalls:
         """Return when every call that was taken on has been answered."""
         with self._changed:
             self._changed.wait_for(lambda: not self._flights)
+
+    def connect(self) -> "UnixConnection":
+        """A connection of its own to the daemon, which is started when there is none."""
+        from kektor_server.daemon.client import UnixConnection
+        from kektor_server.daemon.launch import ensure_running
+
+        ensure_running(self._places)
+        return UnixConnection(self._places.socket)
+
+    def watch_body(self, stamps: dict[str, str | None]) -> bytes:
+        """The request to be told of resources that differ from what was last seen of them."""
+        asked = {"protocol": PROTOCOL, "grant": self._grant, "profile": self._profile, "stamps": stamps}
+        return json.dumps(asked).encode()
 
     def _work(self) -> None:
         while True:
@@ -136,6 +156,9 @@ class DaemonCalls:
             "client": {key: str(call.client.get(key, "")) for key in ("name", "version")},
             "key": f"mcp-{os.urandom(16).hex()}",
             "grant": self._grant,
+            "profile": self._profile,
+            "method": call.method,
+            "progress": call.progress is not None,
         }
         return json.dumps(asked).encode()
 
@@ -167,7 +190,7 @@ class _Flight:
         self._connection: UnixConnection | None = None
 
     def exchange(self, path: str, body: bytes) -> dict[str, Any]:
-        from kektor_server.daemon.client import UnixConnection, request
+        from kektor_server.daemon.client import UnixConnection
 
         connection = UnixConnection(path, timeout=_TIMEOUT)
         try:
@@ -176,16 +199,27 @@ class _Flight:
                 self._connection = connection
                 if self.cancelled:
                     return {}
-            answer = request(connection, "POST", "/internal/mcp", body)
+            connection.request("POST", "/internal/mcp", body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            found = self._result(response)
         finally:
             with self._lock:
                 self._connection = None
             connection.close()
-        found = answer.json()
-        if answer.status == 200 and isinstance(found, dict):
+        if response.status == 200:
             return found
         error = found["error"]
         return _failure(error["code"], error["message"], error["details"])
+
+    def _result(self, response: "HTTPResponse") -> dict[str, Any]:
+        """The last line; the ones before it say how far the call is."""
+        while line := response.readline():
+            told: dict[str, Any] = json.loads(line)
+            if "progress" not in told:
+                return told
+            if self.call.progress is not None and not self.cancelled:
+                self.call.progress(told)
+        raise ConnectionError("the daemon ended without an answer")
 
     def cancel(self) -> None:
         with self._lock:

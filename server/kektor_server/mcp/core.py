@@ -3,42 +3,38 @@
 from typing import Any
 
 from kektor.contract import convert
-from kektor.engine.records import Kind, Receipt
+from kektor.engine.records import Kind
 from kektor.errors import Invalid
 from kektor.memory import requests as rq
 from kektor.memory.objects import Subgraph
 from kektor_server.mcp import render
-from kektor_server.mcp.registry import Registry, Tool, ToolCall, ToolResult
-from kektor_server.mcp.schema import Schema, array, boolean, integer, number, obj, record, text
+from kektor_server.mcp.pieces import (
+    AS_OF,
+    EDGE,
+    INDEX,
+    KNOWN_AT,
+    REASON,
+    RECEIPT,
+    RELS,
+    TIME,
+    about_one,
+    confirmed,
+    receipt_result,
+    text_of,
+    word_of,
+)
+from kektor_server.mcp.registry import Tool, ToolCall, ToolResult
+from kektor_server.mcp.schema import array, boolean, integer, number, obj, record, text
 
-__all__ = ["REGISTRY"]
+__all__ = ["CORE"]
 
 _EXPLORED_NODES = 50
 _EXPLORED_TOKENS = 2000
 
-_INDEX = {"index": text("The index to use; leave it out for the usual one.")}
-_TIME = "a date or time such as 2026-03-01, 2026-03 or 2026-03-01T09:30:00Z"
-
-_RECEIPT: Schema = record(
-    {
-        "outcome": text("created, duplicate, superseded, retracted, … : what was done"),
-        "id": text("The memory this is now about"),
-        "ids": array(text(), "Every id concerned, when there are several"),
-        "version": integer("Its version in its lineage"),
-        "lsn": integer("Position in the log"),
-        "of": text("The memory that was there already"),
-        "conflicts": array(text(), "Memories that disagree with it"),
-        "reflection": text("What awaits a person's decision"),
-        "warnings": array(text(), "What to know about it"),
-    },
-    ("outcome",),
-    closed=False,
-)
-
 
 def _remember(call: ToolCall) -> ToolResult:
     request = convert(rq.RememberRequest, call.fields(idempotency_key=call.key))
-    return _receipt(call.operations.remember(request, call.principal))
+    return receipt_result(call.operations.remember(request, call.principal))
 
 
 def _recall(call: ToolCall) -> ToolResult:
@@ -50,37 +46,31 @@ def _recall(call: ToolCall) -> ToolResult:
 
 def _read_memory(call: ToolCall) -> ToolResult:
     fields = call.fields()
-    memory = call.operations.get(_text(fields, "index"), _text(fields, "id"), call.principal)
+    memory = call.operations.get(text_of(fields, "index"), text_of(fields, "id"), call.principal)
     whole, _ = render.fenced([memory], 0, lambda texts: [0] * len(texts))
     return ToolResult(whole, render.plain(memory))
 
 
 def _correct(call: ToolCall) -> ToolResult:
     fields = call.fields(idempotency_key=call.key)
-    node_id, kind = _text(fields, "id"), fields.pop("kind", "changed")
+    node_id, kind = text_of(fields, "id"), word_of(fields, "kind", ("changed", "wrong"))
     del fields["id"]
     request = convert(rq.EvolveRequest, fields)
     if kind == "changed":
-        return _receipt(call.operations.evolve(node_id, request, call.principal))
-    if kind == "wrong":
-        return _receipt(call.operations.correct(node_id, request, call.principal))
-    raise Invalid(f"kind must be 'changed' or 'wrong', not {kind!r}", field="kind")
+        return receipt_result(call.operations.evolve(node_id, request, call.principal))
+    return receipt_result(call.operations.correct(node_id, request, call.principal))
 
 
 def _retract(call: ToolCall) -> ToolResult:
-    fields = call.fields(idempotency_key=call.key)
-    node_id = _text(fields, "id")
-    del fields["id"]
-    return _receipt(call.operations.change_state("retract", node_id, convert(rq.VerbRequest, fields), call.principal))
+    node_id, request = about_one(call)
+    return receipt_result(call.operations.change_state("retract", node_id, request, call.principal))
 
 
 def _forget(call: ToolCall) -> ToolResult:
     fields = call.fields(idempotency_key=call.key)
-    confirmed = fields.pop("confirm", False)
-    if not isinstance(confirmed, bool):
-        raise Invalid(f"confirm must be true or false, not {confirmed!r}", field="confirm")
+    sure = confirmed(fields)
     request = convert(rq.ForgetRequest, fields)
-    if request.mode == "erase" and not request.dry_run and not confirmed:
+    if request.mode == "erase" and not request.dry_run and not sure:
         raise Invalid(
             "erasing cannot be undone: show the user what goes with dry_run=true, then pass confirm=true",
             field="confirm",
@@ -99,14 +89,14 @@ def _forget(call: ToolCall) -> ToolResult:
 
 def _confirm(call: ToolCall) -> ToolResult:
     fields = call.fields(idempotency_key=call.key)
-    node_id = _text(fields, "id")
+    node_id = text_of(fields, "id")
     del fields["id"]
-    return _receipt(call.operations.confirm(node_id, convert(rq.ConfirmRequest, fields), call.principal))
+    return receipt_result(call.operations.confirm(node_id, convert(rq.ConfirmRequest, fields), call.principal))
 
 
 def _link(call: ToolCall) -> ToolResult:
     fields = call.fields()
-    index = _text(fields, "index")
+    index = text_of(fields, "index")
     edge = {name: fields[name] for name in ("src", "rel", "dst")}
     request = convert(rq.LinkRequest, {"edges": [edge], "idempotency_key": call.key})
     receipt = call.operations.link(index, request, call.principal)
@@ -115,10 +105,10 @@ def _link(call: ToolCall) -> ToolResult:
 
 def _explore(call: ToolCall) -> ToolResult:
     fields = call.fields()
-    index = _text(fields, "index")
+    index = text_of(fields, "index")
     if ("id" in fields) == ("query" in fields):
         raise Invalid("give either id or query: where the walk begins", field="id")
-    root = _text(fields, "id") if "id" in fields else _best(call, index, fields["query"])
+    root = text_of(fields, "id") if "id" in fields else _best(call, index, fields["query"])
     if root is None:
         nothing = {"status": "no_match", "nodes": [], "edges": [], "truncated": False, "dropped": []}
         return ToolResult("no_match: no memory answers this, so there is nothing to walk from", nothing)
@@ -143,17 +133,6 @@ def _edge_lines(found: Subgraph) -> list[str]:
     return [*lines, f"cut off at {_EXPLORED_NODES} nodes"] if found.truncated else lines
 
 
-def _receipt(receipt: Receipt) -> ToolResult:
-    return ToolResult(render.receipt_text(receipt), render.plain(receipt))
-
-
-def _text(fields: dict[str, Any], name: str) -> str:
-    value = fields[name]
-    if not isinstance(value, str):
-        raise Invalid(f"{name} must be a text, not {value!r}", field=name)
-    return value
-
-
 _FORGOTTEN_NODE = record({"id": text(), "kind": text(), "why": text()}, ("id", "kind", "why"), closed=False)
 
 REMEMBER = Tool(
@@ -166,9 +145,9 @@ REMEMBER = Tool(
         "text": text("The statement: one sentence that is understood without this conversation."),
         "tags": array(text(), "A few words to file it under."),
         "layer": text("semantic (facts, the default), episodic (what happened) or procedural (how to do something)."),
-        "valid_from": text(f"Since when it holds: {_TIME}."),
-        "valid_to": text(f"Until when it holds: {_TIME}; 2024 holds through the end of 2024."),
-        "occurred_at": text(f"For an event, when it happened: {_TIME}."),
+        "valid_from": text(f"Since when it holds: {TIME}."),
+        "valid_to": text(f"Until when it holds: {TIME}; 2024 holds through the end of 2024."),
+        "occurred_at": text(f"For an event, when it happened: {TIME}."),
         "claim": record(
             {
                 "subject": text("Who or what it is about"),
@@ -180,10 +159,10 @@ REMEMBER = Tool(
         ),
         "session": text("The session this belongs to."),
         "metadata": obj("Your own fields."),
-        **_INDEX,
+        **INDEX,
     },
     required=("text",),
-    output=_RECEIPT,
+    output=RECEIPT,
     run=_remember,
     repeatable=True,
 )
@@ -200,8 +179,8 @@ RECALL = Tool(
         "tags": array(text(), "Only memories with one of these tags."),
         "layers": array(text(), "Only these layers: semantic, episodic, procedural."),
         "kinds": array(text(enum=tuple(Kind)), "Only these kinds; source is what was said, word for word."),
-        "as_of": text(f"What held in the world at {_TIME}."),
-        "known_at": text(f"What the memory held at {_TIME}, before later corrections."),
+        "as_of": AS_OF,
+        "known_at": KNOWN_AT,
         "include": array(
             text(enum=("superseded", "archived", "proposed", "rejected")), "Also memories in these states."
         ),
@@ -210,7 +189,7 @@ RECALL = Tool(
             enum=("never", "auto", "always"),
         ),
         "mode": text("hybrid (the default) goes by meaning and words, fast by words alone.", enum=("fast", "hybrid")),
-        **_INDEX,
+        **INDEX,
     },
     required=("query",),
     output=record(
@@ -255,7 +234,7 @@ READ_MEMORY = Tool(
     title="Read a memory",
     about="Read one memory in full by its id: text, when it holds, evidence, versions before and after. Use it when "
     "recall named an id that did not fit, or before you correct or erase something.",
-    arguments={"id": text("The id, as recall gives it."), **_INDEX},
+    arguments={"id": text("The id, as recall gives it."), **INDEX},
     required=("id",),
     output=record(
         {
@@ -287,12 +266,12 @@ CORRECT = Tool(
         "id": text("The memory to replace: its current version."),
         "text": text("The new statement, whole."),
         "kind": text("changed (the default) or wrong.", enum=("changed", "wrong")),
-        "reason": text("Why, in a few words."),
-        "valid_from": text(f"Since when the new statement holds (default now): {_TIME}."),
-        **_INDEX,
+        **REASON,
+        "valid_from": text(f"Since when the new statement holds (default now): {TIME}."),
+        **INDEX,
     },
     required=("id", "text"),
-    output=_RECEIPT,
+    output=RECEIPT,
     run=_correct,
     destroys=True,
 )
@@ -302,9 +281,9 @@ RETRACT = Tool(
     title="Retract a memory",
     about="Take back a memory that was never true and that nothing replaces ('I misspoke'). It is rejected by value: "
     "saying it again is refused until a person lifts that. For what changed, use correct.",
-    arguments={"id": text("The memory to take back."), "reason": text("Why, in a few words."), **_INDEX},
+    arguments={"id": text("The memory to take back."), **REASON, **INDEX},
     required=("id",),
-    output=_RECEIPT,
+    output=RECEIPT,
     run=_retract,
     destroys=True,
 )
@@ -319,7 +298,7 @@ FORGET = Tool(
         "mode": text("retract (the default), archive or erase.", enum=("retract", "archive", "erase")),
         "dry_run": boolean("With erase: only show what would go."),
         "confirm": boolean("Must be true to erase."),
-        **_INDEX,
+        **INDEX,
     },
     required=("ids",),
     output=record(
@@ -328,7 +307,7 @@ FORGET = Tool(
             "derived": array(_FORGOTTEN_NODE, "What rested on it alone"),
             "copies": array(_FORGOTTEN_NODE, "What was copied from it"),
             "dry_run": boolean(),
-            "receipt": _RECEIPT,
+            "receipt": RECEIPT,
         },
         ("matched", "derived", "copies", "dry_run"),
         closed=False,
@@ -345,10 +324,10 @@ CONFIRM = Tool(
     arguments={
         "id": text("The memory that holds."),
         "evidence": text("The id of the source, said since, that shows it."),
-        **_INDEX,
+        **INDEX,
     },
     required=("id", "evidence"),
-    output=_RECEIPT,
+    output=RECEIPT,
     run=_confirm,
 )
 
@@ -361,10 +340,10 @@ LINK = Tool(
         "src": text("The id it goes from."),
         "rel": text("The relation, in snake_case."),
         "dst": text("The id it goes to."),
-        **_INDEX,
+        **INDEX,
     },
     required=("src", "rel", "dst"),
-    output=_RECEIPT,
+    output=RECEIPT,
     run=_link,
     repeatable=True,
 )
@@ -378,8 +357,8 @@ EXPLORE = Tool(
         "id": text("Where to begin; or give query."),
         "query": text("A question whose best answer is where to begin; or give id."),
         "depth": integer("How many links away (default 2).", minimum=1, maximum=32),
-        "rels": array(text(), "Only these relations."),
-        **_INDEX,
+        "rels": RELS,
+        **INDEX,
     },
     required=(),
     output=record(
@@ -391,13 +370,7 @@ EXPLORE = Tool(
                     {"id": text(), "kind": text(), "depth": integer(), "trust": text()}, ("id", "depth"), closed=False
                 )
             ),
-            "edges": array(
-                record(
-                    {"src": text(), "rel": text(), "dst": text(), "weight": number()},
-                    ("src", "rel", "dst"),
-                    closed=False,
-                )
-            ),
+            "edges": array(EDGE),
             "truncated": boolean("Whether there is more than was walked"),
             "dropped": array(text(), "Ids whose texts did not fit"),
         },
@@ -408,4 +381,4 @@ EXPLORE = Tool(
     reads=True,
 )
 
-REGISTRY = Registry({"core": (REMEMBER, RECALL, READ_MEMORY, CORRECT, RETRACT, FORGET, CONFIRM, LINK, EXPLORE)})
+CORE = (REMEMBER, RECALL, READ_MEMORY, CORRECT, RETRACT, FORGET, CONFIRM, LINK, EXPLORE)

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from kektor.version import __version__
-from kektor_server.mcp.core import REGISTRY
+from kektor_server.mcp import prompts
 from kektor_server.mcp.instructions import INSTRUCTIONS
+from kektor_server.mcp.profiles import REGISTRY
+from kektor_server.mcp.resources import LISTED, TEMPLATES
 
 __all__ = ["TARGET", "catalogue"]
 
@@ -20,9 +22,9 @@ def catalogue() -> dict[str, Any]:
         "instructions": INSTRUCTIONS,
         "profiles": REGISTRY.profiles,
         "tools": REGISTRY.described(),
-        "resources": [],
-        "resourceTemplates": [],
-        "prompts": [],
+        "resources": LISTED,
+        "resourceTemplates": TEMPLATES,
+        "prompts": prompts.described(),
     }
 
 

@@ -9,7 +9,7 @@ import json
 import os
 from typing import Any, NamedTuple
 
-__all__ = ["Catalogue", "Envelope", "ProtocolError", "read_envelope"]
+__all__ = ["SUBSCRIPTION_ID", "Catalogue", "Envelope", "ProtocolError", "error_of", "read_envelope"]
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE_VERSIONS = ("2026-07-28",)
@@ -19,6 +19,9 @@ RESOURCE_NOT_FOUND = -32002
 UNSUPPORTED_VERSION = -32022
 
 _META = "io.modelcontextprotocol/"
+SUBSCRIPTION_ID = f"{_META}subscriptionId"
+"""Under which every message of a subscription of the newer era names it."""
+
 _LISTS_HOLD_FOR_MS = 3_600_000
 """Lists only change with the program, which a client starts anew."""
 
@@ -62,6 +65,19 @@ def read_envelope(params: dict[str, Any]) -> Envelope | None:
     return Envelope(client if isinstance(client, dict) else None)
 
 
+def error_of(result: dict[str, Any], envelope: Envelope | None) -> ProtocolError | None:
+    """The error of the protocol for a resource that could not be read, None for one that was."""
+    told = result.get("error") or result.get("_meta", {}).get("kektor/error")
+    if told is None:
+        return None
+    code = INTERNAL_ERROR
+    if told["code"] in ("not_found", "forbidden"):
+        code = RESOURCE_NOT_FOUND if envelope is None else INVALID_PARAMS
+    elif told["code"] == "invalid":
+        code = INVALID_PARAMS
+    return ProtocolError(code, f"{told['code']}: {told['message']}", {"kektor/error": told})
+
+
 class Catalogue:
     """The generated lists, cut to one profile of tools, and the answers made of them."""
 
@@ -97,15 +113,35 @@ class Catalogue:
             if params.get("cursor") is not None:
                 raise ProtocolError(INVALID_PARAMS, "this list has one page: there is no such cursor")
             return self._stamped(self._lists()[method], envelope, cached=True)
-        if method == "resources/read":
-            raise ProtocolError(RESOURCE_NOT_FOUND, f"there is no resource {params.get('uri')!r}")
         if method == "prompts/get":
-            raise ProtocolError(INVALID_PARAMS, f"there is no prompt {params.get('name')!r}")
+            return self._stamped(self._prompt(params), envelope)
         raise ProtocolError(METHOD_NOT_FOUND, f"unknown method {method!r}")
 
     def stamp_call(self, result: dict[str, Any], envelope: Envelope | None) -> dict[str, Any]:
-        """The result of a tool, as the era of its request wants it."""
-        return self._stamped(result, envelope)
+        """The result of a tool or resource, as the era of its request wants it."""
+        stamped = self._stamped(result, envelope)
+        if envelope is not None and "contents" in result:
+            stamped |= {"ttlMs": 0, "cacheScope": "private"}
+        return stamped
+
+    def _prompt(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The text of a prompt with its arguments put in; ProtocolError for one that is not there."""
+        prompt = next((each for each in self._all["prompts"] if each["name"] == params.get("name")), None)
+        if prompt is None:
+            raise ProtocolError(INVALID_PARAMS, f"there is no prompt {params.get('name')!r}")
+        given = params.get("arguments") or {}
+        names = [argument["name"] for argument in prompt["arguments"]]
+        if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+            raise ProtocolError(INVALID_PARAMS, "the arguments of a prompt are texts")
+        for name in given:
+            if name not in names:
+                taken = ", ".join(names) or "nothing"
+                raise ProtocolError(INVALID_PARAMS, f"{prompt['name']} takes no {name!r}; it takes {taken}")
+        text = prompt["text"]
+        for name, value in given.items():
+            text += prompt["tail"].replace(f"{{{name}}}", value)
+        message = {"role": "user", "content": {"type": "text", "text": text}}
+        return {"description": prompt["description"], "messages": [message]}
 
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
         wanted = params.get("protocolVersion")
@@ -117,21 +153,16 @@ class Catalogue:
         }
 
     def _capabilities(self) -> dict[str, Any]:
-        """Only what there is: a capability with an empty list behind it costs every client a request."""
         return {
-            name: {"listChanged": False}
-            for name, listed in (("tools", self._tools), ("resources", self._resources), ("prompts", self._prompts))
-            if listed
+            "tools": {"listChanged": False},
+            "resources": {"listChanged": False, "subscribe": True},
+            "prompts": {"listChanged": False},
         }
 
     @property
-    def _resources(self) -> list[Any]:
-        return [*self._all["resources"], *self._all["resourceTemplates"]]
-
-    @property
     def _prompts(self) -> list[Any]:
-        prompts: list[Any] = self._all["prompts"]
-        return prompts
+        told = ("name", "title", "description", "arguments")
+        return [{name: prompt[name] for name in told} for prompt in self._all["prompts"]]
 
     def _lists(self) -> dict[str, dict[str, Any]]:
         return {

@@ -1,7 +1,8 @@
 """What a tool is, and the list of all of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from kektor.engine.gateway import Principal
@@ -9,7 +10,18 @@ from kektor.errors import Invalid
 from kektor.operations import Operations
 from kektor_server.mcp.schema import Schema, record
 
-__all__ = ["Registry", "Tool", "ToolCall", "ToolResult"]
+__all__ = ["Cancelled", "Progress", "Registry", "Tool", "ToolCall", "ToolResult", "nobody_watches"]
+
+Progress = Callable[[int, int, str], None]
+"""Steps done, steps in all, what is being done."""
+
+
+class Cancelled(Exception):
+    """Nobody waits for this call any more: what it has done stands, the rest is left."""
+
+
+def nobody_watches(_done: int, _total: int, _what: str) -> None:
+    """The progress of a call that nobody asked to be told of."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +33,23 @@ class ToolCall:
     index: str
     key: str
     arguments: dict[str, Any]
+    progress: Progress = nobody_watches
+    cancelled: Callable[[], bool] = bool
+    keys: "count[int]" = field(default_factory=lambda: count(1))
 
     def fields(self, **others: Any) -> dict[str, Any]:
         """The arguments as the fields of a request."""
         return {"index": self.index, **self.arguments, **others}
+
+    def step(self, done: int, total: int, what: str) -> None:
+        """Between two steps of a long call: tell how far it is. Raises Cancelled when nobody waits any more."""
+        if self.cancelled():
+            raise Cancelled
+        self.progress(done, total, what)
+
+    def next_key(self) -> str:
+        """A key for the next write of a call that writes several times, the same when the call is told again."""
+        return f"{self.key}-{next(self.keys)}"
 
 
 @dataclass(frozen=True)
@@ -74,7 +99,8 @@ class Tool:
         """
         for name in given:
             if name not in self.arguments:
-                raise Invalid(f"{self.name} takes no {name!r}; it takes {', '.join(self.arguments)}", field=name)
+                taken = ", ".join(self.arguments) or "nothing"
+                raise Invalid(f"{self.name} takes no {name!r}; it takes {taken}", field=name)
         accepted = {name: value for name, value in given.items() if value is not None}
         for name in self.required:
             if name not in accepted:

@@ -9,17 +9,22 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable
 from typing import IO, Any
 
 from kektor_server.config import Config, ConfigError
 from kektor_server.daemon.places import UnsafeFolder, find_places
 from kektor_server.mcp import protocol as mcp
-from kektor_server.mcp.calls import GRANTED, Call, DaemonCalls, RequestId
+from kektor_server.mcp.calls import GRANTED, Call, DaemonCalls, Progress, RequestId
+from kektor_server.mcp.watching import HANDSHAKE, Watching
 
 __all__ = ["Relay", "main"]
 
 LONGEST_MESSAGE = 64 << 20
 """Bytes; a longer line is refused without being kept."""
+
+_FIRST_LOOK = 30.0
+"""Seconds that a subscription is acknowledged after at most, should the daemon not come up."""
 
 
 def main(arguments: list[str]) -> int:
@@ -39,7 +44,7 @@ def main(arguments: list[str]) -> int:
         if value is not None and not value.strip():
             print(f"kektor mcp: --{name} is empty: leave it out, or name one", file=sys.stderr)
             return 2
-    relay = Relay(catalogue, DaemonCalls(places, names), _private_output())
+    relay = Relay(catalogue, DaemonCalls(places, names, options.tools), _private_output())
     try:
         relay.serve(sys.stdin.buffer)
     except KeyboardInterrupt:
@@ -56,6 +61,7 @@ class Relay:
         self._output = output
         self._writing = threading.Lock()
         self._client: dict[str, Any] = {}
+        self._watching = Watching(calls, self._changed)
 
     def serve(self, stream: IO[bytes]) -> None:
         """Answer message after message until the stream ends and what was begun is answered."""
@@ -92,14 +98,27 @@ class Relay:
     def _notified(self, method: str, params: dict[str, Any]) -> None:
         if method == "notifications/cancelled":
             self._calls.cancel(params.get("requestId"))
+            self._watching.drop(params.get("requestId"))
 
     def _asked(self, request_id: RequestId, method: str, params: dict[str, Any]) -> None:
         envelope = None if method == "initialize" else mcp.read_envelope(params)
         if method == "initialize" and isinstance(params.get("clientInfo"), dict):
             self._client = params["clientInfo"]
-        if method != "tools/call":
-            self._send({"jsonrpc": "2.0", "id": request_id, "result": self._catalogue.answer(method, params, envelope)})
-            return
+        if method == "tools/call":
+            self._call(request_id, params, envelope)
+        elif method == "resources/read":
+            self._read(request_id, params, envelope, lambda result: self._catalogue.stamp_call(result, envelope))
+        elif method == "resources/subscribe":
+            self._read(request_id, params, envelope, lambda result: self._subscribe(str(params.get("uri")), result))
+        elif method == "resources/unsubscribe":
+            self._watching.remove(HANDSHAKE, str(params.get("uri")))
+            self._answer(request_id, {})
+        elif method == "subscriptions/listen":
+            self._listen(request_id, params)
+        else:
+            self._answer(request_id, self._catalogue.answer(method, params, envelope))
+
+    def _call(self, request_id: RequestId, params: dict[str, Any], envelope: mcp.Envelope | None) -> None:
         name, arguments = params.get("name"), params.get("arguments")
         if name not in self._catalogue.tool_names:
             raise mcp.ProtocolError(mcp.INVALID_PARAMS, f"there is no tool {name!r}")
@@ -107,12 +126,76 @@ class Relay:
             raise mcp.ProtocolError(mcp.INVALID_PARAMS, "arguments must be an object")
 
         def done(request_id: RequestId, result: dict[str, Any]) -> None:
-            stamped = self._catalogue.stamp_call(result, envelope)
-            self._send({"jsonrpc": "2.0", "id": request_id, "result": stamped})
+            self._answer(request_id, self._catalogue.stamp_call(result, envelope))
 
-        client = (None if envelope is None else envelope.client) or self._client
-        if not self._calls.submit(Call(request_id, str(name), arguments or {}, client, done)):
-            raise mcp.ProtocolError(mcp.INVALID_REQUEST, f"request {request_id!r} is still running")
+        call = Call(request_id, str(name), arguments or {}, self._caller(envelope), done)
+        self._submit(call._replace(progress=self._progress(params)))
+
+    def _read(
+        self,
+        request_id: RequestId,
+        params: dict[str, Any],
+        envelope: mcp.Envelope | None,
+        then: Callable[[dict[str, Any]], dict[str, Any]],
+    ) -> None:
+        """Read a resource; what is answered is what `then` makes of it."""
+        uri = params.get("uri")
+        if not isinstance(uri, str):
+            raise mcp.ProtocolError(mcp.INVALID_PARAMS, "uri must be a text")
+
+        def done(request_id: RequestId, result: dict[str, Any]) -> None:
+            if (error := mcp.error_of(result, envelope)) is not None:
+                self._fail(request_id, error)
+            else:
+                self._answer(request_id, then(result))
+
+        caller = self._caller(envelope)
+        self._submit(Call(request_id, "resource", {"uri": uri}, caller, done, "resources/read"))
+
+    def _listen(self, request_id: RequestId, params: dict[str, Any]) -> None:
+        """Hold a subscription open until the client cancels it; it has been heard when the acknowledgement comes."""
+        wanted = params.get("notifications")
+        uris = wanted.get("resourceSubscriptions") if isinstance(wanted, dict) else None
+        if not isinstance(wanted, dict) or not all(isinstance(uri, str) for uri in uris or ()):
+            raise mcp.ProtocolError(mcp.INVALID_PARAMS, "notifications.resourceSubscriptions must be a list of texts")
+        honoured = {"resourceSubscriptions": list(uris)} if uris else {}
+        told = {"notifications": honoured, "_meta": {mcp.SUBSCRIPTION_ID: request_id}}
+        for uri in uris or ():
+            self._watching.add(request_id, uri)
+
+        def acknowledge() -> None:
+            self._watching.wait(list(uris or ()), _FIRST_LOOK)
+            self._tell("notifications/subscriptions/acknowledged", told)
+
+        threading.Thread(target=acknowledge, name="acknowledge", daemon=True).start()
+
+    def _subscribe(self, uri: str, read: dict[str, Any]) -> dict[str, Any]:
+        self._watching.add(HANDSHAKE, uri, read["_meta"]["kektor/stamp"])
+        return {}
+
+    def _changed(self, holder: RequestId | None, uri: str) -> None:
+        meta = {} if holder is HANDSHAKE else {"_meta": {mcp.SUBSCRIPTION_ID: holder}}
+        self._tell("notifications/resources/updated", {"uri": uri, **meta})
+
+    def _progress(self, params: dict[str, Any]) -> Progress | None:
+        meta = params.get("_meta")
+        token = meta.get("progressToken") if isinstance(meta, dict) else None
+        if token is None:
+            return None
+        return lambda told: self._tell("notifications/progress", {"progressToken": token, **told})
+
+    def _caller(self, envelope: mcp.Envelope | None) -> dict[str, Any]:
+        return (None if envelope is None else envelope.client) or self._client
+
+    def _submit(self, call: Call) -> None:
+        if not self._calls.submit(call):
+            raise mcp.ProtocolError(mcp.INVALID_REQUEST, f"request {call.id!r} is still running")
+
+    def _answer(self, request_id: RequestId, result: dict[str, Any]) -> None:
+        self._send({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+    def _tell(self, method: str, params: dict[str, Any]) -> None:
+        self._send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def _fail(self, request_id: RequestId | None, error: mcp.ProtocolError) -> None:
         self._send({"jsonrpc": "2.0", "id": request_id, "error": error.error})

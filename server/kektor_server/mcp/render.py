@@ -9,7 +9,20 @@ from kektor.engine.records import Receipt
 from kektor.memory.objects import Forgotten, Hit, Memory, Recall, Subgraph
 from kektor.memory.recall.pack import pack
 
-__all__ = ["fenced", "forgotten_text", "plain", "recall_handles", "recall_text", "receipt_text", "subgraph_handles"]
+__all__ = [
+    "fenced",
+    "forgotten_text",
+    "listed",
+    "plain",
+    "quoted",
+    "recall_handles",
+    "recall_text",
+    "receipt_text",
+    "subgraph_handles",
+]
+
+_LINE = 200
+"""Code points of a text in a list."""
 
 
 Counts = Callable[[Sequence[str]], Sequence[int]]
@@ -88,6 +101,23 @@ def fenced(memories: list[Memory], budget: int, counts: Counts) -> tuple[str, li
     """Memories as a context within a budget, and the ids of those that did not fit."""
     packed = pack([Hit(memory, 0.0, {}, []) for memory in memories], budget, counts)
     return packed.context, packed.dropped
+
+
+def listed(memories: list[Memory], budget: int, counts: Counts) -> tuple[str, list[str]]:
+    """Memories as a context of their beginnings."""
+    return fenced([_beginning(memory) for memory in memories], budget, counts)
+
+
+def quoted(text: str) -> str:
+    """Words in one line that cannot close a fence or reach a terminal."""
+    shown = "".join(char if char.isprintable() else " " for char in text)
+    return '"' + shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + '"'
+
+
+def _beginning(memory: Memory) -> Memory:
+    if len(memory.text) <= _LINE:
+        return memory
+    return msgspec.structs.replace(memory, text=f"{memory.text[:_LINE]}…")
 
 
 def _notes(recall: Recall) -> list[str]:

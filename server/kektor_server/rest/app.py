@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from kektor.api import Database
 from kektor.errors import NotFound
 from kektor.version import __version__
+from kektor_server.mcp.http import McpRoute
 from kektor_server.rest.guard import Guard
 from kektor_server.rest.openapi import document
 from kektor_server.rest.principal import Authenticate, everyone
@@ -31,19 +32,23 @@ def create_app(database: Database, settings: Settings, *, authenticate: Authenti
     """
     service = Service(database, settings, authenticate or everyone())
 
+    mcp = McpRoute(database, service)
+
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
+        await mcp.close()
         service.close()
 
     app = Starlette(
-        routes=[RouteTable(service, _with_contract(all_routes(), authenticated=authenticate is not None))],
+        routes=[mcp, RouteTable(service, _with_contract(all_routes(), authenticated=authenticate is not None))],
         middleware=[Middleware(Guard, settings=settings)],
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
     app.router.default = _no_route
     app.state.service = service
+    app.state.mcp = mcp
     return app
 
 

@@ -63,7 +63,8 @@ def error_headers(error: KektorError) -> list[tuple[bytes, bytes]]:
     if error.code in ("unavailable", "rate_limited"):
         return [(b"retry-after", str(error.details.get("retry_after", 1)).encode())]
     if error.code == "unauthenticated":
-        return [(b"www-authenticate", b"Bearer")]
+        where = error.details.get("resource_metadata")
+        return [(b"www-authenticate", b"Bearer" if where is None else f'Bearer resource_metadata="{where}"'.encode())]
     return []
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kektor_server.mcp.core import REGISTRY
+from kektor_server.mcp.profiles import REGISTRY
 from tests.support.doors import Machine
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -50,7 +50,7 @@ def test_the_examples_of_a_page_print_what_it_says(machine: Machine, page: str) 
 
 def test_the_page_on_mcp_lists_every_tool_with_its_arguments() -> None:
     text = (DOCS / "mcp.md").read_text(encoding="utf-8")
-    rows = {name: re.findall(r"\w+", cells) for name, cells in re.findall(r"^\| `(\w+)` \| (.*?) \|", text, re.M)}
+    rows = {name: re.findall(r"\w+", cells) for name, cells in re.findall(r"^\| `(\w+)` \|(.*?)\|", text, re.M)}
     for tool in REGISTRY.tools.values():
         assert set(tool.arguments) - {"index"} == set(rows[tool.name]) - {"or"}
 

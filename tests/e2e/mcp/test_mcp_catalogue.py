@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kektor_server.mcp.core import REGISTRY
 from kektor_server.mcp.generate import TARGET, catalogue
 from kektor_server.mcp.instructions import INSTRUCTIONS
+from kektor_server.mcp.profiles import REGISTRY
 
 TOOLS = {tool["name"]: tool for tool in REGISTRY.described()}
 _KEYWORDS = {
@@ -40,16 +40,37 @@ def test_the_file_the_relay_reads_is_what_the_registry_says() -> None:
     assert json.loads(TARGET.read_text(encoding="utf-8")) == catalogue()
 
 
-def test_the_core_profile_has_the_tools_that_exist_and_no_more() -> None:
+CORE = ["remember", "recall", "read_memory", "correct", "retract", "forget", "confirm", "link", "explore"]
+AGENT = [
+    "list_memories", "update_memory", "pin_memory", "history", "evidence", "archive_memory", "restore_memory",
+    "unlink", "find_path", "subgraph", "edges", "search", "stats", "list_indexes",
+]  # fmt: skip
+ADMIN = ["create_index", "configure_index", "delete_index", "checkpoint"]
+REFERENCE = [
+    "create_entities", "create_relations", "add_observations", "delete_entities", "delete_observations",
+    "delete_relations", "read_graph", "search_nodes", "open_nodes",
+]  # fmt: skip
+READING = {
+    "recall", "read_memory", "explore", "list_memories", "history", "evidence", "find_path", "subgraph", "edges",
+    "search", "stats", "list_indexes", "read_graph", "search_nodes", "open_nodes",
+}  # fmt: skip
+
+
+def test_a_profile_has_the_tools_that_exist_and_no_more() -> None:
     assert REGISTRY.profiles == {
-        "core": ["remember", "recall", "read_memory", "correct", "retract", "forget", "confirm", "link", "explore"]
+        "core": CORE,
+        "agent": CORE + AGENT,
+        "admin": CORE + AGENT + ADMIN,
+        "reference": REFERENCE,
+        "all": CORE + AGENT + ADMIN + REFERENCE,
     }
-    assert list(REGISTRY.tools) == REGISTRY.profiles["core"]
+    assert set(REGISTRY.tools) == set(REGISTRY.profiles["all"])
+    assert len(CORE) <= 12
 
 
 def test_the_instructions_fit_two_kilobytes_and_name_every_tool_but_reading() -> None:
     assert len(INSTRUCTIONS.encode()) < 2048
-    for name in set(TOOLS) - {"read_memory"}:
+    for name in set(CORE) - {"read_memory"}:
         assert name in INSTRUCTIONS
 
 
@@ -81,20 +102,21 @@ def test_every_argument_is_described_and_none_is_a_scope(tool: dict[str, Any]) -
     for name, schema in tool["inputSchema"]["properties"].items():
         assert schema["description"], name
         assert name not in {"scope", "user", "agent", "project", "idempotency_key", "actor"}
-    assert "index" in tool["inputSchema"]["properties"]
+    whole = {"create_index", "configure_index", "delete_index", "checkpoint"}
+    assert ("index" in tool["inputSchema"]["properties"]) == (tool["name"] not in whole)
 
 
 def test_the_hints_tell_reading_from_changing_from_destroying() -> None:
     hints = {name: tool["annotations"] for name, tool in TOOLS.items()}
-    assert {name for name in hints if hints[name]["readOnlyHint"]} == {"recall", "read_memory", "explore"}
-    assert {name for name in hints if hints[name]["destructiveHint"]} == {"correct", "retract", "forget"}
-    assert {name for name in hints if hints[name]["idempotentHint"]} == {
-        "recall",
-        "read_memory",
-        "explore",
-        "remember",
-        "link",
-    }
+    assert {name for name in hints if hints[name]["readOnlyHint"]} == READING
+    assert {name for name in hints if hints[name]["destructiveHint"]} == {
+        "correct", "retract", "forget", "archive_memory", "unlink", "delete_index", "delete_entities",
+        "delete_observations", "delete_relations",
+    }  # fmt: skip
+    assert {name for name in hints if hints[name]["idempotentHint"]} == READING | {
+        "remember", "link", "update_memory", "pin_memory", "configure_index", "checkpoint", "create_entities",
+        "create_relations", "add_observations",
+    }  # fmt: skip
     assert not any(hint["openWorldHint"] for hint in hints.values())
 
 

@@ -14,7 +14,11 @@ def test_a_handshake_answers_in_the_version_asked_for(shared: Machine, version: 
     result = client.initialize(version)
     assert result["protocolVersion"] == version
     assert result["serverInfo"]["name"] == "kektor"
-    assert result["capabilities"] == {"tools": {"listChanged": False}}
+    assert result["capabilities"] == {
+        "tools": {"listChanged": False},
+        "resources": {"listChanged": False, "subscribe": True},
+        "prompts": {"listChanged": False},
+    }
     assert "recall" in result["instructions"]
 
 
@@ -59,9 +63,12 @@ def test_a_handshake_result_has_nothing_of_the_newer_era(shared: Machine) -> Non
     client.initialize()
     assert client.request("ping")["result"] == {}
     assert client.request("tools/list")["result"].keys() == {"tools"}
-    assert client.request("resources/list")["result"] == {"resources": []}
-    assert client.request("resources/templates/list")["result"] == {"resourceTemplates": []}
-    assert client.request("prompts/list")["result"] == {"prompts": []}
+    for method, name in (
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+        ("prompts/list", "prompts"),
+    ):
+        assert client.request(method)["result"].keys() == {name}
 
 
 def test_nothing_is_said_to_a_notification(shared: Machine) -> None:
@@ -112,7 +119,10 @@ def test_a_line_beyond_the_limit_is_refused_without_being_kept(shared: Machine) 
         ("tools/call", {"name": None}, -32602),
         ("tools/call", {"name": "recall", "arguments": ["query"]}, -32602),
         ("resources/read", {"uri": "kektor://default/memory/x"}, -32002),
-        ("prompts/get", {"name": "recall_protocol"}, -32602),
+        ("prompts/get", {"name": "recall_everything"}, -32602),
+        ("prompts/get", {"name": "recall_protocol", "arguments": {"task": 1}}, -32602),
+        ("resources/read", {"uri": 1}, -32602),
+        ("subscriptions/listen", {"notifications": {"resourceSubscriptions": [1]}}, -32602),
         ("server/discover", {}, -32602),
     ],
 )

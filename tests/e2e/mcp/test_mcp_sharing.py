@@ -13,6 +13,7 @@ import pytest
 import kektor
 from kektor_server.daemon.client import UnixConnection, connection_to, request
 from kektor_server.daemon.places import find_places
+from kektor_server.mcp.calls import PROTOCOL
 from tests.support.doors import Machine, wait_for
 from tests.support.mcp_client import RawClient
 
@@ -199,7 +200,7 @@ def test_internal_routes_and_the_word_of_the_command_line_are_for_the_unix_socke
 def test_a_call_told_twice_is_done_once(machine: Machine) -> None:
     def post(name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
         asked = {
-            "protocol": 1,
+            "protocol": PROTOCOL,
             "name": name,
             "arguments": arguments,
             "client": {"name": "t", "version": "1"},

@@ -5,42 +5,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from kektor.models import default_tokenizer
-from kektor_server.mcp.core import REGISTRY
+from kektor_server.mcp.profiles import REGISTRY
 from tests.support.doors import Machine
 from tests.support.mcp_client import MODERN, RawClient
+from tests.support.mcp_results import done, failed
 
 
 @pytest.fixture
 def client(shared: Machine, request: pytest.FixtureRequest) -> Iterator[RawClient]:
     """A relay confined to a project of its own."""
-    client = RawClient(shared, "--project", request.node.name)
+    client = RawClient(shared, "--project", request.node.name, "--tools", "all")
     client.initialize(client="the editor")
     yield client
     client.end()
-
-
-def done(client: RawClient, tool: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
-    """The text and the structured result of a call that must succeed, the latter held against its schema."""
-    result = client.call(tool, **arguments)
-    assert not result.get("isError"), result
-    jsonschema.validate(result["structuredContent"], REGISTRY.tools[tool].output)
-    assert [part["type"] for part in result["content"]] == ["text"]
-    return result["content"][0]["text"], result["structuredContent"]
-
-
-def failed(client: RawClient, tool: str, **arguments: Any) -> dict[str, Any]:
-    """The error object of a call that must fail, the text of which names the code."""
-    result = client.call(tool, **arguments)
-    assert result["isError"], result
-    assert "structuredContent" not in result
-    error = result["_meta"]["kektor/error"]
-    assert result["content"][0]["text"].startswith(error["code"])
-    assert error["message"] in result["content"][0]["text"]
-    return error
 
 
 def test_what_is_remembered_is_recalled_with_its_label(client: RawClient) -> None:

@@ -12,7 +12,7 @@ from tests.support.callers.door import FIELDS, Operation, Pending, Refused, Who
 from tests.support.callers.rest import RestDoor
 from tests.support.callers.server import ServerMachine
 
-__all__ = ["TOOLS", "McpDoor"]
+__all__ = ["COMPOSED", "TOOLS", "McpDoor"]
 
 TOOLS: dict[Operation, tuple[str, dict[str, Any]]] = {
     "remember": ("remember", {}),
@@ -21,13 +21,33 @@ TOOLS: dict[Operation, tuple[str, dict[str, Any]]] = {
     "evolve": ("correct", {"kind": "changed"}),
     "correct": ("correct", {"kind": "wrong"}),
     "retract": ("retract", {}),
-    "archive": ("forget", {"mode": "archive"}),
+    "archive": ("archive_memory", {}),
+    "restore": ("restore_memory", {}),
+    "pin": ("pin_memory", {"pinned": True}),
+    "unpin": ("pin_memory", {"pinned": False}),
+    "update": ("update_memory", {}),
+    "unlink": ("unlink", {}),
+    "edges": ("edges", {}),
+    "evidence": ("evidence", {}),
     "forget": ("forget", {}),
     "confirm": ("confirm", {}),
     "link": ("link", {}),
     "traverse": ("explore", {}),
 }
 """The tool of an operation, with what its arguments always are."""
+
+COMPOSED: dict[str, Operation] = {
+    "create_entities": "remember",
+    "add_observations": "remember",
+    "create_relations": "link",
+    "delete_entities": "archive",
+    "delete_observations": "archive",
+    "delete_relations": "unlink",
+    "create_index": "create_index",
+    "configure_index": "configure_index",
+    "delete_index": "drop_index",
+}
+"""Tools of other profiles by the operation they change something through; tests/e2e/mcp breaks policies with them."""
 
 
 class McpDoor:
@@ -78,7 +98,15 @@ class McpDoor:
         who = who._replace(kind=None, rights=())
         if who not in self._clients:
             flags = [part for name in ("user", "agent", "project", "index") for part in _flag(name, getattr(who, name))]
-            command, *rest = [*self.machine.command, "mcp", "--data", str(self.machine.data), *flags]
+            command, *rest = [
+                *self.machine.command,
+                "mcp",
+                "--tools",
+                "agent",
+                "--data",
+                str(self.machine.data),
+                *flags,
+            ]
             parameters = mcp.StdioServerParameters(command=command, args=rest, env=self.machine.env)
             client = Client(parameters, client_info=mcp.Implementation(name="acceptance", version="1"))
             entered: AbstractContextManager[Client] = self._portal.wrap_async_context_manager(client)
@@ -95,9 +123,7 @@ def _flag(name: str, value: str | None) -> list[str]:
 
 def _arguments(operation: Operation, about: str | None, fields: dict[str, Any]) -> dict[str, Any]:
     arguments = dict(fields)
-    if operation == "archive":
-        arguments["ids"] = [about]
-    elif about is not None:
+    if about is not None:
         arguments["id"] = about
     if operation == "forget" and arguments.get("mode") == "erase" and not arguments.get("dry_run"):
         arguments["confirm"] = True
@@ -137,6 +163,4 @@ def _answer(operation: Operation, result: Any) -> Any:
     if operation == "traverse":
         nodes = [{"memory": {"id": n["id"], "kind": n["kind"]}, "depth": n["depth"]} for n in structured["nodes"]]
         return {"nodes": nodes, "edges": structured["edges"], "truncated": structured["truncated"]}
-    if operation == "archive":
-        return structured["receipt"]
     return structured
