@@ -17,12 +17,14 @@ from kektor.engine.records import Actor, IndexSettings
 from kektor.engine.view import ScopeRule
 from kektor.errors import NotFound
 from kektor.handles import IndexHandle, MemoryHandle, plain_value
+from kektor.memory.compaction import Compaction, Compactor
 from kektor.memory.context import MemoryContext
 from kektor.memory.inputs import read_rule
 from kektor.memory.policies import write_policies
 from kektor.memory.requests import CreateIndexRequest, ScopeIn
 from kektor.models import Embedder
 from kektor.operations import Operations
+from kektor.operations.admin import CompactRequest
 from kektor.operations.audit import AuditItem, AuditReport, AuditRequest
 from kektor.storage.store import Durability
 from kektor.text import Digester
@@ -81,12 +83,15 @@ class Database:
             embedder_of=self._models.get,
         )
         self.gateway = Gateway(engine, write_policies(context))
+        self._compactor = Compactor(engine)
+        self.gateway.subscribe(self._compactor.noticed)
         self.operations = Operations(
             engine,
             self.gateway,
             context,
             resolve_embedder=self._models.get,
             default_embedder=self._models.default,
+            compactor=self._compactor,
         )
 
     def principal(self, index: str | None = None, rule: ScopeRule = ScopeRule()) -> Principal:
@@ -170,12 +175,16 @@ class Database:
         """Write a checkpoint of everything committed; returns its log sequence number."""
         return self.engine.checkpoint()
 
-    def compact(self) -> int:
-        """Rid the files of everything erased: log, checkpoints, audit. Returns the last transaction it covers."""
-        return self.engine.compact()
+    def compact(self, *, wait: bool = True) -> Compaction:
+        """Rid the files of everything erased: log, checkpoints, audit. Erasing asks for it by itself, a minute later.
+
+        Without `wait` it only sees to it that a run is ahead.
+        """
+        return self.operations.compact(CompactRequest(wait), self.principal())
 
     def close(self) -> None:
         """Checkpoint what is new and give the directory up; safe to call twice."""
+        self._compactor.close()
         self.engine.close()
 
     def __enter__(self) -> Self:

@@ -9,6 +9,7 @@ from kektor_server.cli import memories
 from kektor_server.cli.audit import audit
 from kektor_server.cli.checking import doctor, version
 from kektor_server.cli.clients import setup
+from kektor_server.cli.compacting import compact
 from kektor_server.cli.exporting import export
 from kektor_server.cli.faults import OK, UNABLE, Fault, exit_code
 from kektor_server.cli.ingest import ingest
@@ -69,6 +70,7 @@ for name, command in (
     ("forget", memories.forget),
     ("tombstones", tombstones),
     ("audit", audit),
+    ("compact", compact),
     ("ingest", ingest),
     ("export", export),
     ("doctor", doctor),

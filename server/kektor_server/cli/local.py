@@ -15,6 +15,7 @@ from kektor.errors import KektorError
 from kektor.ingest import IngestMessagesRequest
 from kektor.memory import requests as rq
 from kektor.operations import Operations
+from kektor.operations.admin import CompactRequest
 from kektor.operations.audit import AuditRequest
 from kektor_server.cli.faults import Fault
 from kektor_server.daemon.doctor import examine
@@ -97,5 +98,6 @@ RUNS: dict[str, Run] = {
     "lift": lambda o, p, about, f: o.lift(about, convert(rq.LiftRequest, f), p),
     "audit": lambda o, p, about, f: o.audit(convert(AuditRequest, f), p),
     "verify_audit": lambda o, p, about, f: o.verify_audit(p),
+    "compact": lambda o, p, about, f: o.compact(convert(CompactRequest, f), p),
     "ingest_messages": lambda o, p, about, f: o.ingest_messages(convert(IngestMessagesRequest, f), p),
 }

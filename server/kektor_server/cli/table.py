@@ -26,5 +26,6 @@ OPERATIONS = {
     "lift": Operation("DELETE", "/v1/tombstones/{id}"),
     "audit": Operation("GET", "/v1/audit"),
     "verify_audit": Operation("POST", "/v1/audit/verify"),
+    "compact": Operation("POST", "/v1/admin/compact"),
     "ingest_messages": Operation("POST", "/v1/ingest/messages"),
 }
