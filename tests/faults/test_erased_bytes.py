@@ -139,6 +139,7 @@ def test_erasing_has_a_compaction_made_and_runs_are_shared(tmp_path: Path) -> No
         compactor = Compactor(db.engine, delay=0.3)
         compactor.when_gone.append(lambda lsn, at: runs.append(lsn))
         db.gateway.subscribe(compactor.noticed)
+        db.index("raw").delete(["id-ze"])
         for node_id in ("id-ze", "id-ma"):
             db.memory(user="ann").forget(ids=[node_id], mode="erase")
         for _ in range(200):
