@@ -74,6 +74,8 @@ class LocalEngine:
         self._open = False
         """Whether the holder of the commit lock is inside a transaction."""
         self.checkpoint_failure: str | None = None
+        self.checkpoint_pause = 0.0
+        """Seconds for which the last checkpoint kept writers and readers waiting."""
         self._reset()
         self._store = None if folder is None else Store(folder, durability)
         self._audit: AuditStore = AuditInMemory() if self._store is None else self._store.audit
@@ -467,9 +469,11 @@ class LocalEngine:
             self._ready()
             if self.lsn == self._checkpoint_lsn:
                 return self.lsn
+            began = time.perf_counter()
             with self._state:
                 frozen = store.freeze(self.lsn, self._applied.structures())
             self._logged = 0
+            self.checkpoint_pause = time.perf_counter() - began
         store.write_checkpoint(frozen, created_at=clock.now(), full=full)
         self._checkpoint_lsn = frozen.lsn
         return frozen.lsn
