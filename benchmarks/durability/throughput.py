@@ -174,7 +174,7 @@ def _pause(folder: Path, count: int) -> dict[str, Any]:
         index = db.create_index("vectors", dim=384)
         index.upsert([f"v{n}" for n in range(count)], vectors=vectors)
         pauses: dict[str, float] = {}
-        for name, busy in (("quiet", False), ("while inserting", True)):
+        for name, busy in (("quiet", False), ("inserting", True)):
             stop = threading.Event()
             writer = threading.Thread(target=_insert, args=(index, vectors, name, stop)) if busy else None
             if writer is not None:
