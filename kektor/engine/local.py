@@ -32,6 +32,7 @@ from kektor.engine.port import Damage, EdgePage, EngineHealth, EngineStats, Grap
 from kektor.engine.port import Path as GraphPath
 from kektor.engine.records import Edge, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
 from kektor.engine.recovery import recover
+from kektor.engine.repair import mend
 from kektor.engine.space import IndexSpace
 from kektor.engine.staging import LocalTransaction
 from kektor.engine.tables import SmallTables
@@ -442,13 +443,38 @@ class LocalEngine:
             self._ready()
             with self._commit:
                 erased = self.lsn
-            self._store.roll()
-            for _ in range(2):
-                self._tick()
-                self._checkpoint(self._store, full=True)
-            self._store.clear_remains()
+            self._renew(self._store)
+            self._store.clear_quarantine()
             self._forget_in_audit()
             return erased
+
+    def repair(self) -> list[str]:
+        """Build anew what is derived, set damaged records aside, write sound checkpoints; says what was done.
+
+        It changes nothing that the log would have to tell of: what is taken out was lost before.
+        """
+        if self._store is None:
+            return []
+        with self._checkpointing:
+            with self._commit, self._reading():
+                spaces = self._applied.spaces.values()
+                done = [what for space in spaces for what in mend(space, self._store.quarantine)]
+                for compiler in self._applied.compilers.values():
+                    compiler.invalidate()
+            if done or self._store.findings or self._store.damaged_files():
+                self._renew(self._store)
+                self._store.findings.clear()
+                self._store.checkpoints.rejected.clear()
+                done.append("two new checkpoints of what is sound took the place of all others")
+            return done
+
+    def _renew(self, store: Store) -> None:
+        """Two full checkpoints in the place of all there are; the log before them goes."""
+        store.roll()
+        for _ in range(2):
+            self._tick()
+            self._checkpoint(store, full=True)
+        store.clear_remains()
 
     def _tick(self) -> None:
         """A transaction of nothing, so that a checkpoint has a number of its own."""

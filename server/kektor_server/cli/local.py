@@ -10,6 +10,7 @@ import msgspec
 import kektor
 from kektor.contract import convert
 from kektor.engine.gateway import Principal
+from kektor.engine.local import LocalEngine
 from kektor.engine.records import Actor, ActorKind
 from kektor.errors import KektorError
 from kektor.ingest import IngestMessagesRequest
@@ -48,6 +49,14 @@ class LocalTarget:
         self._examined = True
         report: dict[str, Any] = json.loads(msgspec.json.encode(examine(self._database.engine)))
         return report
+
+    def repair(self) -> list[str]:
+        """Mend what can be mended; says what was done."""
+        engine = self._database.engine
+        try:
+            return engine.repair() if isinstance(engine, LocalEngine) else []
+        except KektorError as error:
+            raise Fault.of(error.as_dict()["error"]) from error
 
     def export(self, indexes: list[str] | None) -> Iterator[bytes]:
         """The lines of an export."""
