@@ -5,8 +5,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kektor import models
 from kektor.contract import convert
@@ -28,6 +29,9 @@ from kektor.operations.admin import CompactRequest
 from kektor.operations.audit import AuditItem, AuditReport, AuditRequest
 from kektor.storage.store import Durability
 from kektor.text import Digester
+
+if TYPE_CHECKING:
+    from kektor.storage.keys import KeyRing
 
 __all__ = ["Database", "Transaction", "open"]
 
@@ -56,7 +60,13 @@ def open(  # noqa: A001 - read as kektor.open
     folder = None if os.fspath(path) == ":memory:" else Path(path).expanduser()
     engine = LocalEngine(folder, durability=Durability.parse(sync))
     try:
-        return Database(engine, secret=engine.secret("digest.key"), actor=actor or Actor(), embedder=embedder)
+        return Database(
+            engine,
+            secret=engine.secret("digest.key"),
+            actor=actor or Actor(),
+            embedder=embedder,
+            keys=lambda: engine.signing_keys,
+        )
     except BaseException:
         engine.close()
         raise
@@ -72,15 +82,19 @@ class Database:
         secret: bytes,
         actor: Actor,
         embedder: str | Embedder | Callable[[list[str]], Any] | None,
+        keys: "Callable[[], KeyRing] | None" = None,
     ) -> None:
         self.engine = engine
         self.actor = actor
         self._models = _Models(embedder)
+        signing = keys or _keys_in_memory()
         context = MemoryContext(
             engine,
             digester=Digester(secret),
             tokenizer=models.default_tokenizer(),
             embedder_of=self._models.get,
+            sign=lambda payload: signing().sign(payload, "receipts"),
+            jwks=lambda: signing().jwks(),
         )
         self.gateway = Gateway(engine, write_policies(context))
         self._compactor = Compactor(engine)
@@ -218,6 +232,18 @@ class Transaction:
         if self._operations.engine.index(name) is None:
             raise NotFound(f"there is no index {name!r}", field="index")
         return IndexHandle(self._operations, self._database.principal(name), name)
+
+
+def _keys_in_memory() -> "Callable[[], KeyRing]":
+    """Of an engine that keeps none: made at the first signature, since importing the curves takes its time."""
+
+    @cache
+    def made() -> "KeyRing":
+        from kektor.storage.keys import KeyRing
+
+        return KeyRing(None)
+
+    return made
 
 
 class _Models:

@@ -11,8 +11,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from kektor_native import CorruptFile
@@ -30,7 +31,7 @@ from kektor.engine.filters import Filter, conjunction
 from kektor.engine.graph_reads import GraphReads
 from kektor.engine.port import Damage, EdgePage, EngineHealth, EngineStats, Graph, Page, Scored, Subgraph, Vector
 from kektor.engine.port import Path as GraphPath
-from kektor.engine.records import Edge, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
+from kektor.engine.records import Edge, Erasure, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
 from kektor.engine.recovery import recover
 from kektor.engine.repair import mend
 from kektor.engine.space import IndexSpace
@@ -42,6 +43,9 @@ from kektor.errors import Conflict, Corrupt, Internal, Invalid, NotFound, Unavai
 from kektor.storage.audit import Audited, AuditInMemory, AuditStore
 from kektor.storage.disk import disk_errors
 from kektor.storage.store import Durability, Finding, Store
+
+if TYPE_CHECKING:
+    from kektor.storage.keys import KeyRing
 
 __all__ = ["CHECKPOINT_BYTES", "RETRY_AFTER", "LocalEngine"]
 
@@ -187,7 +191,7 @@ class LocalEngine:
         with self._reading():
             space, visible = self._seen(view)
             slots = space.columns.having("session", session) & visible.slots
-            nodes = [space.node(slot) for slot in slots]
+            nodes = [space.node(slot) for slot in sorted(slots, key=space.names.place)]
             return [node for node in nodes if node.scope == scope]
 
     def neighbours(self, view: View, keys: Sequence[NodeKey], *, reach: int) -> list[tuple[tuple[NodeKey, ...], ...]]:
@@ -209,9 +213,10 @@ class LocalEngine:
         if slot is None or slot not in sources or not (session := space.names.session(slot)):
             return ()
         if (session, key.scope) not in sessions:
-            sessions[session, key.scope] = list(space.columns.in_session(session, key.scope) & sources)
+            slots = space.columns.in_session(session, key.scope) & sources
+            sessions[session, key.scope] = sorted(slots, key=space.names.place)
         order = sessions[session, key.scope]
-        at = bisect_left(order, slot)
+        at = bisect_left(order, space.names.place(slot), key=space.names.place)
         return tuple(
             tuple(
                 found
@@ -349,6 +354,10 @@ class LocalEngine:
         with self._reading():
             number = self._space(index).settings.number
             return [stone for stone in self.tables.tombstones.values() if stone.index == number]
+
+    def erasures(self) -> list[Erasure]:
+        with self._reading():
+            return list(self.tables.erasures.values())
 
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None:
         with self._reading():
@@ -573,6 +582,14 @@ class LocalEngine:
     def secret(self, name: str) -> bytes:
         """A key of this database that no door shows."""
         return clock.random_bytes(32) if self._store is None else self._store.secret(name, fresh=self.lsn == 0)
+
+    @cached_property
+    def signing_keys(self) -> "KeyRing":
+        """What receipts and tokens are signed with."""
+        # Here, because the library of the curves takes longer to import than all of the engine.
+        from kektor.storage.keys import KeyRing
+
+        return KeyRing(None if self.folder is None else self.folder / "keys" / "signing.json")
 
     @property
     def folder(self) -> Path | None:

@@ -264,6 +264,7 @@ class IndexSpace:
     def _replace(self, slot: int, old: Node, new: Node) -> None:
         self.nodes.put(slot, _encode(new))
         self.columns.change(slot, old, new)
+        self.names.change(slot, old, new)
 
     def _register(self, slot: int, node: Node) -> None:
         self.columns.add(slot, node)

@@ -14,7 +14,7 @@ from kektor.engine.filters import MISSING, Filter, fields, matches
 from kektor.engine.freshness import Freshness, freshness
 from kektor.engine.records import IndexSettings, Kind, Moment, Node, Scope, State, Status, Trust
 
-__all__ = ["INCLUDABLE", "ScopeRule", "View", "depends_on_now", "lookup"]
+__all__ = ["INCLUDABLE", "ScopeRule", "View", "depends_on_now", "ends_later", "lookup"]
 
 INCLUDABLE = frozenset({"superseded", "archived", "proposed", "rejected"})
 """What `include` may name: what default reads withhold and a caller may ask for."""
@@ -88,9 +88,10 @@ class View(Struct, frozen=True):
             return False
         if self.as_of is not None:
             return (start is None or start <= self.as_of) and (end is None or self.as_of < end)
-        if state.status is Status.SUPERSEDED:
-            return self.history or "superseded" in self.include
         reference = self.now if self.known_at is None else self.known_at
+        if state.status is Status.SUPERSEDED:
+            # What a later beginning replaces holds until then.
+            return self.history or "superseded" in self.include or (ends_later(state) and reference < (end or 0))
         return self.history or end is None or reference < end
 
 
@@ -99,6 +100,11 @@ def depends_on_now(view: View) -> bool:
     return view.filter is not None and any(
         field.path[0] == "freshness" or field.path == ("validity", "label") for field in fields(view.filter)
     )
+
+
+def ends_later(state: State) -> bool:
+    """Whether what was replaced goes on to hold for a while: its successor begins after it was told."""
+    return state.valid_to is not None and state.valid_to.at > state.recorded_from
 
 
 def lookup(node: Node, settings: IndexSettings, state: State, now: int) -> Callable[[tuple[str, ...]], Any]:

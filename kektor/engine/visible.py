@@ -12,7 +12,7 @@ from kektor.engine.columns import Columns, time_key
 from kektor.engine.evaluate import evaluate
 from kektor.engine.records import Status, Trust
 from kektor.engine.space import IndexSpace
-from kektor.engine.view import ScopeRule, View, depends_on_now
+from kektor.engine.view import ScopeRule, View, depends_on_now, ends_later
 
 __all__ = ["Compiled", "ViewCompiler"]
 
@@ -107,9 +107,12 @@ class ViewCompiler:
         superseded = columns.having("status", Status.SUPERSEDED.value)
         if view.history:
             return slots
-        standing = slots - superseded
-        standing -= self._ended_by(reference)
-        return standing | (slots & superseded) if "superseded" in include else standing
+        if "superseded" in include:
+            return (slots - superseded - self._ended_by(reference)) | (slots & superseded)
+        # What a later beginning replaces holds until then; these are few, so that their records can be read.
+        unended = superseded & columns.between("valid_to", low=time_key(reference), low_inclusive=False) & slots
+        holding = BitMap(slot for slot in unended if ends_later(self._space.node(slot).state))
+        return (slots - superseded - self._ended_by(reference)) | holding
 
     def _ended_by(self, reference: int) -> BitMap:
         """Slots whose validity has ended; boundaries passed since the last read are taken in, never recomputed."""

@@ -5,22 +5,23 @@ from typing import ClassVar
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
-from kektor.engine.records import Kind, Moment, Node, Receipt, Status, Trust
+from kektor.engine.records import Edge, Kind, Moment, Node, Receipt, Status, Trust
 from kektor.engine.view import ScopeRule
 from kektor.errors import Conflict, Invalid
-from kektor.memory.commands.base import MemoryCommand, target
+from kektor.memory.commands.base import MemoryCommand, key_of, target
 from kektor.memory.commands.versions import (
     contradicting,
     evolved,
     head_of,
     place,
     settle,
+    stands,
     step,
     supersede,
 )
 from kektor.memory.drafts import Draft
 from kektor.memory.tombstones import bury
-from kektor.text import fold
+from kektor.text import fold, plain
 
 __all__ = ["Archive", "Correct", "Evolve", "OnOne", "Restore", "Retract"]
 
@@ -66,10 +67,13 @@ class _Replace(OnOne):
             what = "archived" if old.status is Status.ARCHIVED else "retracted"
             raise Conflict(f"{old.id!r} is {what} and cannot be replaced", field="id")
         draft = self.drafts[0]
+        draft.valid_from = self.valid_from
         if draft.trust is Trust.PROPOSED:
             place(tx, draft, principal)
+            edge = Edge(draft.node_id, "would_replace", old.id, props={"how": self.operation}, created_at=tx.time,
+                        actor=principal.actor)  # fmt: skip
+            tx.put_edge(self.index, draft.key, key_of(old), edge)
             return Receipt("proposed", id=draft.node_id, version=1, of=old.id, warnings=draft.warnings)
-        draft.valid_from = self.valid_from
         new = self._replace(draft, old, principal, tx)
         return Receipt("superseded", id=new.id, version=new.version, of=old.id, warnings=draft.warnings)
 
@@ -84,7 +88,8 @@ class Evolve(_Replace):
     operation: ClassVar[str] = "evolve"
 
     def _replace(self, draft: Draft, old: Node, principal: Principal, tx: Transaction) -> Node:
-        return supersede(tx, self, principal, draft, old, ended=evolved(draft, old, tx.time))
+        draft.valid_from, draft.valid_to, ended = evolved(draft.valid_from, draft.valid_to, old, tx.time)
+        return supersede(tx, self, principal, draft, old, ended=ended)
 
 
 @dataclass(kw_only=True)
@@ -98,6 +103,8 @@ class Correct(_Replace):
             raise Invalid("the corrected text says the same as the old one", field="text")
         draft.valid_from = draft.valid_from or old.state.valid_from
         draft.valid_to = old.state.valid_to
+        if draft.valid_from is not None and draft.valid_to is not None and draft.valid_to.at <= draft.valid_from.at:
+            raise Invalid("valid_from lies at or after the end of what is corrected", field="valid_from")
         new = supersede(tx, self, principal, draft, old, trust=Trust.REJECTED)
         bury(tx, self, principal, old)
         return new
@@ -160,12 +167,31 @@ class Restore(OnOne):
         node = self.node
         if node.status is not Status.ARCHIVED:
             raise Conflict(f"{node.id!r} is {node.status}, not archived", field="id")
+        self._refuse_twin(tx)
         doubted = node.trust in (Trust.ACCEPTED, Trust.CONTESTED) and contradicting(tx, self.index, node)
         for rival in doubted or ():
             if rival.trust is Trust.ACCEPTED:
                 step(tx, self, principal, rival, trust=Trust.CONTESTED)
         step(tx, self, principal, node, status=Status.CURRENT, trust=Trust.CONTESTED if doubted else None)
         return Receipt("restored", id=node.id, version=node.version)
+
+    def _refuse_twin(self, tx: Transaction) -> None:
+        """What was said again meanwhile stands in its place: one statement is one memory."""
+        node = self.node
+        for other in tx.nodes_of_digest(self.index, node.scope, node.digest) if node.digest else ():
+            same = (other.kind, other.claim, other.occurred) == (node.kind, node.claim, node.occurred)
+            if (
+                other.id != node.id
+                and same
+                and not other.raw
+                and stands(other)
+                and plain(other.text) == plain(node.text)
+            ):
+                raise Conflict(
+                    f"{other.id!r} says the same and is current: archive that one first, or leave this one archived",
+                    field="id",
+                    details={"twin": other.id},
+                )
 
 
 def _refuse_unless_versioned(node: Node, operation: str) -> None:

@@ -6,7 +6,7 @@ from typing import ClassVar
 from kektor import clock
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
-from kektor.engine.records import Edge, Kind, Node, NodeKey, Receipt, State, Trust
+from kektor.engine.records import Edge, Kind, Moment, Node, NodeKey, Receipt, State, Trust
 from kektor.errors import Conflict
 from kektor.memory.commands.base import MemoryCommand, key_of
 from kektor.memory.commands.versions import evolved, place, step, supersede
@@ -38,7 +38,8 @@ class Remember(MemoryCommand):
             return self._refine(draft, draft.refines, tx, principal)
         if draft.follows is not None:
             old = draft.follows
-            new = supersede(tx, self, principal, draft, old, ended=evolved(draft, old, tx.time))
+            draft.valid_from, draft.valid_to, ended = evolved(draft.valid_from, draft.valid_to, old, tx.time)
+            new = supersede(tx, self, principal, draft, old, ended=ended)
             return Receipt("superseded", id=new.id, version=new.version, of=old.id, warnings=draft.warnings)
         node = place(tx, draft, principal)
         if draft.conflicts:
@@ -52,7 +53,7 @@ class Remember(MemoryCommand):
         draft.metadata = {**old.metadata, **draft.metadata}
         draft.pinned = draft.pinned or old.pinned
         draft.trust = old.trust
-        new = supersede(tx, self, principal, draft, old, inherits=True)
+        new = supersede(tx, self, principal, draft, old, ended=_until_now(old, tx.time), inherits=True)
         return Receipt("refined", id=new.id, version=new.version, of=old.id, warnings=draft.warnings)
 
 
@@ -74,6 +75,12 @@ def contest(command: MemoryCommand, draft: Draft, node: Node, tx: Transaction, p
         reflection=reflection.id,
         warnings=draft.warnings,
     )
+
+
+def _until_now(old: Node, now: int) -> Moment:
+    """The end of what is told again with more: the new text takes its interval over."""
+    end = old.state.valid_to
+    return end if end is not None and end.at < now else Moment(now)
 
 
 def _reflection(draft: Draft, principal: Principal, tx: Transaction) -> Node:

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from kektor import times
 from kektor.memory.objects import Hit, Memory
 
 __all__ = ["Packed", "pack"]
@@ -27,14 +28,14 @@ class Packed(NamedTuple):
     dropped: list[str]
 
 
-def pack(hits: Sequence[Hit], budget: int, counts: Callable[[Sequence[str]], Sequence[int]]) -> Packed:
+def pack(hits: Sequence[Hit], budget: int, counts: Callable[[Sequence[str]], Sequence[int]], now: int) -> Packed:
     """Take hits in order while they fit; one that does not fit is named, and a shorter one after it may still fit.
 
     Entries are separated by line ends, where no token spans, so the counts of the parts add up to the whole's.
     """
     if not hits:
         return Packed("", 0, [], [])
-    entries = [_entry(hit) for hit in hits]
+    entries = [_entry(hit, now) for hit in hits]
     envelope, *sizes = counts([_OPEN + _CLOSE, *entries])
     used, taken, dropped = envelope, [], []
     for hit, entry, size in zip(hits, entries, sizes, strict=True):
@@ -49,20 +50,29 @@ def pack(hits: Sequence[Hit], budget: int, counts: Callable[[Sequence[str]], Seq
     return Packed(context, used, [hit for hit, _ in taken], dropped)
 
 
-def _entry(hit: Hit) -> str:
+def _entry(hit: Hit, now: int) -> str:
     """One entry. It ends where the next tag begins, which no text can fake: its angle brackets are escaped."""
-    return f"<memory {' '.join(_labels(hit))}>\n{_data(hit.memory.text)}\n"
+    return f"<memory {' '.join(_labels(hit, now))}>\n{_data(hit.memory.text)}\n"
 
 
-def _labels(hit: Hit) -> list[str]:
+def _labels(hit: Hit, now: int) -> list[str]:
     """In words rather than as attributes: every character of an envelope is taken from the caller's budget."""
     memory = hit.memory
     labels = [_label(memory.id), *_told(memory), _label(memory.validity.label), memory.trust]
-    if memory.status != "current":
+    if memory.status != "current" and not _holds(memory, now):
         labels.append(memory.status)
+    if hit.told_earlier:
+        labels.append("told earlier")
     if hit.resolved_from:
         labels += ["replaces", _label(hit.resolved_from)]
     return labels
+
+
+def _holds(memory: Memory, now: int) -> bool:
+    """Whether what was replaced from a later day on holds still."""
+    if memory.status != "superseded" or memory.validity.to is None:
+        return False
+    return times.parse(memory.validity.to, field="to").start > now
 
 
 def _told(memory: Memory) -> list[str]:

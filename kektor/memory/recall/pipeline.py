@@ -11,6 +11,7 @@ from kektor.engine.records import IndexSettings, Node, NodeKey, Scope, Status
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
 from kektor.memory.objects import Hit, Premise, Recall, memory_of
+from kektor.memory.recall.alike import Ordered, latest_first
 from kektor.memory.recall.candidates import Candidate, gather
 from kektor.memory.recall.fuse import Fused, fuse
 from kektor.memory.recall.judge import judge, thresholds_for
@@ -54,8 +55,9 @@ def recall(
         status = "empty"
     origins = {candidate.key: origin for candidate, origin in resolved}
     # Only what answers stands for the source it rests on, which may say more than the memory quotes of it.
-    hits = [_hit(found, settings, view, origins) for found in _group_evidence(relevant)[:k]]
-    packed = pack(hits, budget_tokens, context.tokenizer.counts)
+    now = view.now if view.as_of is None else view.as_of
+    hits = [_hit(entry, settings, view, origins) for entry in latest_first(_group_evidence(relevant), k, now)]
+    packed = pack(hits, budget_tokens, context.tokenizer.counts, now)
     return Recall(
         status=status,
         hits=packed.hits,
@@ -144,7 +146,8 @@ def _group_evidence(ranked: Sequence[Fused]) -> Sequence[Fused]:
     return out
 
 
-def _hit(found: Fused, settings: IndexSettings, view: View, origins: dict[NodeKey, str | None]) -> Hit:
+def _hit(entry: Ordered, settings: IndexSettings, view: View, origins: dict[NodeKey, str | None]) -> Hit:
+    found, told_earlier = entry
     node = found.candidate.node
     return Hit(
         memory=memory_of(node, settings, now=view.now, known_at=view.known_at),
@@ -152,6 +155,7 @@ def _hit(found: Fused, settings: IndexSettings, view: View, origins: dict[NodeKe
         scores=found.parts,
         via=_via(found.candidate),
         resolved_from=origins.get(found.candidate.key),
+        told_earlier=told_earlier,
     )
 
 

@@ -14,6 +14,7 @@ from kektor_server.cli.exporting import export
 from kektor_server.cli.faults import OK, UNABLE, Fault, exit_code
 from kektor_server.cli.ingest import ingest
 from kektor_server.cli.output import print_fault
+from kektor_server.cli.review import review
 from kektor_server.cli.serving import mcp, serve, try_
 from kektor_server.cli.tombstones import tombstones
 
@@ -68,6 +69,7 @@ for name, command in (
     ("correct", memories.correct),
     ("retract", memories.retract),
     ("forget", memories.forget),
+    ("review", review),
     ("tombstones", tombstones),
     ("audit", audit),
     ("compact", compact),

@@ -89,6 +89,11 @@ def _tombstones(operations: Operations, principal: Principal, _about: str, field
     return operations.tombstones(fields["index"], principal, scope=_scope(fields), **page)
 
 
+def _reviews(operations: Operations, principal: Principal, _about: str, fields: dict[str, Any]) -> Any:
+    page = {name: fields[name] for name in ("status", "limit", "cursor") if name in fields}
+    return operations.reviews(fields["index"], principal, scope=_scope(fields), **page)
+
+
 def _scope(fields: dict[str, Any]) -> rq.ScopeIn | None:
     return convert(rq.ScopeIn, fields["scope"]) if "scope" in fields else None
 
@@ -103,6 +108,8 @@ RUNS: dict[str, Run] = {
     "correct": lambda o, p, about, f: o.correct(about, convert(rq.EvolveRequest, f), p),
     "retract": lambda o, p, about, f: o.change_state("retract", about, convert(rq.VerbRequest, f), p),
     "forget": lambda o, p, about, f: o.forget(convert(rq.ForgetRequest, f), p),
+    "reviews": _reviews,
+    "review": lambda o, p, about, f: o.review(about, convert(rq.ReviewRequest, f), p),
     "tombstones": _tombstones,
     "lift": lambda o, p, about, f: o.lift(about, convert(rq.LiftRequest, f), p),
     "audit": lambda o, p, about, f: o.audit(convert(AuditRequest, f), p),

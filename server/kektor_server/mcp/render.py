@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
+from kektor import clock
 from kektor.engine.records import Receipt
-from kektor.memory.objects import Forgotten, Hit, Memory, Recall, Subgraph
+from kektor.memory.objects import Forgotten, Hit, Memory, Recall, ReviewPage, Subgraph
 from kektor.memory.recall.pack import pack
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "recall_handles",
     "recall_text",
     "receipt_text",
+    "reviews",
+    "reviews_text",
     "subgraph_handles",
 ]
 
@@ -34,14 +37,20 @@ def plain(value: Any) -> Any:
     return _without_nulls(msgspec.to_builtins(value))
 
 
+_TO_OTHER = {"duplicate": "same as", "proposed": "would replace"}
+"""What the memory of a receipt is to the one in `of`."""
+
+
 def receipt_text(receipt: Receipt) -> str:
     """One line a write, its id first, and what to know about it."""
     named = receipt.id or ", ".join(receipt.ids or ()) or "nothing"
     lines = [f"{receipt.outcome}: {named}" + (f" (version {receipt.version})" if receipt.version else "")]
     if receipt.of and receipt.of != receipt.id:
-        lines.append(f"same as: {receipt.of}")
+        lines.append(f"{_TO_OTHER.get(receipt.outcome, 'replaces')}: {receipt.of}")
     if receipt.conflicts:
         lines.append(f"disagrees with: {', '.join(receipt.conflicts)}")
+    if receipt.reflection:
+        lines.append(f"awaits a decision: {receipt.reflection}")
     lines += [f"warning: {warning}" for warning in receipt.warnings]
     return "\n".join(lines)
 
@@ -97,9 +106,42 @@ def forgotten_text(done: Forgotten) -> str:
     return "\n".join([head, *lines])
 
 
+def reviews(page: ReviewPage) -> dict[str, Any]:
+    """What waits, as handles."""
+    return {
+        "reviews": [
+            {
+                "id": review.id,
+                "kind": review.kind,
+                "status": review.status,
+                "memories": [memory.id for memory in review.memories],
+                **({} if review.replaces is None else {"replaces": review.replaces}),
+                **({} if review.question is None else {"question": review.question}),
+            }
+            for review in page.items
+        ],
+        "more": page.next_cursor is not None,
+    }
+
+
+def reviews_text(page: ReviewPage, counts: Counts) -> str:
+    """Each review by its id with the memories it is about, which are fenced as any."""
+    if not page.items:
+        return "nothing waits for a decision"
+    parts = []
+    for review in page.items:
+        replaced = "" if review.replaces is None else f", would replace {review.replaces}"
+        context, _ = fenced(review.memories, _REVIEWED_TOKENS, counts)
+        parts.append(f"review {review.id}: {review.kind}, {review.status}{replaced}\n{context}")
+    return "\n".join(parts)
+
+
+_REVIEWED_TOKENS = 500
+
+
 def fenced(memories: list[Memory], budget: int, counts: Counts) -> tuple[str, list[str]]:
     """Memories as a context within a budget, and the ids of those that did not fit."""
-    packed = pack([Hit(memory, 0.0, {}, []) for memory in memories], budget, counts)
+    packed = pack([Hit(memory, 0.0, {}, []) for memory in memories], budget, counts, clock.now())
     return packed.context, packed.dropped
 
 

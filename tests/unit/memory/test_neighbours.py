@@ -178,3 +178,55 @@ def test_five_hundred_pairs_of_one_shape_are_all_new(mem: MemoryHandle) -> None:
     assert mem.remember("The status of ticket 1000 is lost").outcome == "conflict"
     assert mem.remember("Erik hates tea").outcome == "created"
     assert mem.remember("Erik loves tea").outcome == "conflict"
+
+
+def test_what_changes_on_a_later_day_holds_until_then(mem: MemoryHandle) -> None:
+    mem.remember("The office is in Rome", id="rome")
+    milan = mem.evolve("rome", "The office is in Milan", valid_from="2999")
+    assert [m.text for m in mem.list().items] == ["The office is in Rome", "The office is in Milan"]
+    answer = mem.recall("Where is the office?")
+    assert [(hit.memory.id, hit.memory.validity.label) for hit in answer] == [
+        ("rome", "until 2999"),
+        (milan.id, "from 2999"),
+    ]
+    assert "superseded" not in answer.context
+    then = mem.recall("Where is the office?", now="3000")
+    assert [hit.memory.id for hit in then] == [milan.id]
+    assert [m.text for m in mem.list(as_of="3000").items] == ["The office is in Milan"]
+
+
+def test_of_two_values_the_latest_is_first_and_the_other_was_told_earlier(mem: MemoryHandle) -> None:
+    old, new = mem.remember("Dana lives in Berlin"), mem.remember("Dana lives in Lisbon")
+    mem.remember("Dana lives for chess")
+    for question in ("Does Dana live in Berlin?", "Where does Dana live?", "Dana lives in Berlin"):
+        answer = mem.recall(question)
+        shown = [(hit.memory.id, hit.told_earlier) for hit in answer][:2]
+        assert shown == [(new.id, False), (old.id, True)]
+        assert answer.context.count("told earlier") == 1
+        assert [hit.memory.id for hit in mem.recall(question, k=1)] == [new.id]
+
+
+def test_the_latest_beginning_is_first_whenever_it_was_told(mem: MemoryHandle) -> None:
+    late = mem.remember("Dana lives in Lisbon", valid_from="2024", valid_to="2999")
+    early = mem.remember("Dana lives in Berlin", valid_from="2020", valid_to="2999")
+    assert [hit.memory.id for hit in mem.recall("Where does Dana live?")] == [late.id, early.id]
+
+
+def test_what_was_said_again_is_not_restored_beside_itself(mem: MemoryHandle) -> None:
+    first = mem.remember("The kettle is red")
+    mem.archive(str(first.id))
+    again = mem.remember("The kettle is red")
+    assert again.outcome == "created"
+    with pytest.raises(kektor.Conflict) as refused:
+        mem.restore(str(first.id))
+    assert refused.value.details == {"twin": again.id}
+    mem.archive(str(again.id))
+    assert mem.restore(str(first.id)).outcome == "restored"
+
+
+def test_a_correction_leaves_no_empty_interval(mem: MemoryHandle) -> None:
+    mem.remember("Dana lives in Berlin", id="home", valid_from="2020", valid_to="2021")
+    with pytest.raises(kektor.Invalid) as refused:
+        mem.correct("home", "Dana lives in Lisbon", valid_from="2025")
+    assert refused.value.field == "valid_from"
+    assert mem.get("home").status == "current"
