@@ -367,3 +367,5 @@ class Receipt(Struct, frozen=True):
     reflection: str | None = None
     warnings: list[str] = []
     items: list[Item] | None = None
+    remainder: str | None = None
+    """The memory of what a partial replacement left as it was."""

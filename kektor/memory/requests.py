@@ -100,6 +100,10 @@ class EvolveRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     claim: tuple[str, str, str] | ClaimIn | None = None
     evidence: list[EvidenceIn] = []
     expected_version: int | None = None
+    partial: bool = False
+    """Only what the new text is about is replaced; what else the old one says stays current."""
+    remainder: str | None = None
+    """With `partial`: what stays, in the caller's words."""
     tz: str = "UTC"
 
 

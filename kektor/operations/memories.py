@@ -8,12 +8,14 @@ from kektor.engine.records import Evidence, Receipt, Scope
 from kektor.errors import Invalid
 from kektor.ingest.conversations import IngestMessages, IngestMessagesRequest, message_drafts
 from kektor.memory import requests as rq
+from kektor.memory.claims import remainder_of
 from kektor.memory.commands.details import Confirm, Reinforce, Update
 from kektor.memory.commands.lifecycle import Archive, Correct, Evolve, OnOne, Restore, Retract
 from kektor.memory.commands.remember import Remember
 from kektor.memory.drafts import Draft
 from kektor.memory.inputs import claim, end, moment, read_rule, write_scope
 from kektor.memory.limits import LIMITS, check_id, check_layer, check_metadata, check_tags, check_text
+from kektor.memory.reading import find_one, only_by_id
 from kektor.operations.base import BaseOperations
 
 __all__ = ["MemoryOperations"]
@@ -41,11 +43,11 @@ class MemoryOperations(BaseOperations):
 
     def evolve(self, node_id: str, request: rq.EvolveRequest, principal: Principal) -> Receipt:
         """The world changed: the text holds from `valid_from` (default now) on, the old version until then."""
-        return self._submit(self._replacement(Evolve, node_id, request), principal)
+        return self._submit(self._replacement(Evolve, node_id, request, principal), principal)
 
     def correct(self, node_id: str, request: rq.EvolveRequest, principal: Principal) -> Receipt:
         """It was never true: the text takes the whole interval, and the old value cannot come back."""
-        return self._submit(self._replacement(Correct, node_id, request), principal)
+        return self._submit(self._replacement(Correct, node_id, request, principal), principal)
 
     def change_state(self, verb: str, node_id: str, request: rq.VerbRequest, principal: Principal) -> Receipt:
         """`retract`, `archive` or `restore`."""
@@ -140,7 +142,9 @@ class MemoryOperations(BaseOperations):
             evidence=tuple(map(_span, request.evidence)),
         )
 
-    def _replacement(self, kind: type[Evolve | Correct], node_id: str, request: rq.EvolveRequest) -> Evolve | Correct:
+    def _replacement(
+        self, kind: type[Evolve | Correct], node_id: str, request: rq.EvolveRequest, principal: Principal
+    ) -> Evolve | Correct:
         draft = Draft(
             index=request.index,
             scope=Scope(),  # the target's, once it is found
@@ -150,10 +154,35 @@ class MemoryOperations(BaseOperations):
             evidence=tuple(map(_span, request.evidence)),
             checks_duplicates=False,
         )
+        kept = self._remainder(node_id, request, principal)
         return kind(
             **self._about(node_id, request),
-            drafts=[draft],
+            drafts=[draft] if kept is None else [draft, kept],
             valid_from=moment(request.valid_from, field="valid_from", tz=request.tz),
+        )
+
+    def _remainder(self, node_id: str, request: rq.EvolveRequest, principal: Principal) -> Draft | None:
+        """What a partial replacement leaves: in the caller's words, or what the old text says besides."""
+        if not request.partial:
+            if request.remainder is not None:
+                raise Invalid("remainder goes with partial=true", field="remainder")
+            return None
+        text = request.remainder
+        if text is None:
+            view = only_by_id(self.engine, principal, request.index, scope=request.scope)
+            text = remainder_of(find_one(self.engine, view, check_id(node_id)).text, request.text)
+        if text is None:
+            raise Invalid(
+                "the old text cannot be split into what this replaces and what stays: pass remainder, the text of "
+                "what stays",
+                field="partial",
+            )
+        return Draft(
+            index=request.index,
+            scope=Scope(),
+            text=check_text(text, field="remainder"),
+            node_id=clock.new_id(),
+            checks_duplicates=False,
         )
 
     def _about(self, node_id: str, request: Any) -> dict[str, Any]:

@@ -18,6 +18,10 @@ _MODES = ("retract", "archive", "erase")
 Id = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")]
 Statement = Annotated[str, typer.Argument(metavar="TEXT", help="The statement; - reads it from standard input.")]
 ValidFrom = Annotated[str | None, typer.Option(help="Since when it holds, such as 2026-03-01.", show_default=False)]
+Partial = Annotated[
+    bool, typer.Option("--partial", help="Replace only what the text is about; what else the old one says stays.")
+]
+Remainder = Annotated[str | None, typer.Option(help="With --partial: what stays, in your words.", show_default=False)]
 Include = Annotated[
     list[str] | None,
     typer.Option(help="Also superseded, archived, proposed or rejected ones; may repeat.", show_default=False),
@@ -178,6 +182,8 @@ def evolve(
     id: Id,
     text: Statement,
     valid_from: ValidFrom = None,
+    partial: Partial = False,
+    remainder: Remainder = None,
     reason: opt.Reason = None,
     data: opt.Data = None,
     url: opt.Url = None,
@@ -189,7 +195,9 @@ def evolve(
 ) -> int:
     """Replace a memory because the world changed; the old one held until now."""
     where = Where(data, url, index, user, agent, project)
-    fields = where.fields(text=_given(text), valid_from=valid_from, reason=reason)
+    fields = where.fields(
+        text=_given(text), valid_from=valid_from, partial=partial or None, remainder=remainder, reason=reason
+    )
     with open_target(where) as target:
         return _print_receipt(target.call("evolve", fields, id), as_json)
 
@@ -198,6 +206,8 @@ def correct(
     id: Id,
     text: Statement,
     valid_from: ValidFrom = None,
+    partial: Partial = False,
+    remainder: Remainder = None,
     reason: opt.Reason = None,
     data: opt.Data = None,
     url: opt.Url = None,
@@ -209,7 +219,9 @@ def correct(
 ) -> int:
     """Replace a memory that was never true; its value cannot come back."""
     where = Where(data, url, index, user, agent, project)
-    fields = where.fields(text=_given(text), valid_from=valid_from, reason=reason)
+    fields = where.fields(
+        text=_given(text), valid_from=valid_from, partial=partial or None, remainder=remainder, reason=reason
+    )
     with open_target(where) as target:
         return _print_receipt(target.call("correct", fields, id), as_json)
 

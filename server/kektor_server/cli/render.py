@@ -32,6 +32,8 @@ def receipt_lines(receipt: Object) -> list[str]:
         lines.append(f"  {_TO_OTHER.get(receipt['outcome'], 'replaces')} {receipt['of']}")
     if receipt.get("conflicts"):
         lines.append(f"  disagrees with {', '.join(receipt['conflicts'])}")
+    if receipt.get("remainder"):
+        lines.append(f"  what stays: {receipt['remainder']}")
     if receipt.get("reflection"):
         lines.append(f"  awaits a decision: {receipt['reflection']}")
     return [*lines, *(f"  {shown(warning)}" for warning in receipt.get("warnings") or ())]

@@ -286,6 +286,8 @@ CORRECT = Tool(
         "id": text("The memory to replace: its current version."),
         "text": text("The new statement, whole."),
         "kind": text("changed (the default) or wrong.", enum=("changed", "wrong")),
+        "partial": boolean("Replace only what text is about; what else the old memory says stays."),
+        "remainder": text("With partial, when the old text cannot be split: what stays."),
         **REASON,
         "valid_from": text(f"Since when the new statement holds (default now): {TIME}."),
         **INDEX,

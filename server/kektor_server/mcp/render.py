@@ -49,6 +49,8 @@ def receipt_text(receipt: Receipt) -> str:
         lines.append(f"{_TO_OTHER.get(receipt.outcome, 'replaces')}: {receipt.of}")
     if receipt.conflicts:
         lines.append(f"disagrees with: {', '.join(receipt.conflicts)}")
+    if receipt.remainder:
+        lines.append(f"what stays: {receipt.remainder}")
     if receipt.reflection:
         lines.append(f"awaits a decision: {receipt.reflection}")
     lines += [f"warning: {warning}" for warning in receipt.warnings]

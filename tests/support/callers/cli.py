@@ -36,8 +36,14 @@ COMMANDS: dict[Operation, tuple[list[str], dict[str, str]]] = {
         },
     ),
     "history": (["history"], {}),
-    "evolve": (["evolve"], {"valid_from": "--valid-from", "reason": "--reason"}),
-    "correct": (["correct"], {"valid_from": "--valid-from", "reason": "--reason"}),
+    "evolve": (
+        ["evolve"],
+        {"valid_from": "--valid-from", "partial": "--partial", "remainder": "--remainder", "reason": "--reason"},
+    ),
+    "correct": (
+        ["correct"],
+        {"valid_from": "--valid-from", "partial": "--partial", "remainder": "--remainder", "reason": "--reason"},
+    ),
     "retract": (["retract"], {"reason": "--reason"}),
     "archive": (["forget", "--mode", "archive", "--yes"], {"reason": "--reason"}),
     "forget": (
