@@ -5,8 +5,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kektor import models
 from kektor.contract import convert
@@ -17,15 +18,20 @@ from kektor.engine.records import Actor, IndexSettings
 from kektor.engine.view import ScopeRule
 from kektor.errors import NotFound
 from kektor.handles import IndexHandle, MemoryHandle, plain_value
+from kektor.memory.compaction import Compaction, Compactor
 from kektor.memory.context import MemoryContext
 from kektor.memory.inputs import read_rule
 from kektor.memory.policies import write_policies
 from kektor.memory.requests import CreateIndexRequest, ScopeIn
 from kektor.models import Embedder
 from kektor.operations import Operations
+from kektor.operations.admin import CompactRequest
 from kektor.operations.audit import AuditItem, AuditReport, AuditRequest
 from kektor.storage.store import Durability
 from kektor.text import Digester
+
+if TYPE_CHECKING:
+    from kektor.storage.keys import KeyRing
 
 __all__ = ["Database", "Transaction", "open"]
 
@@ -54,7 +60,13 @@ def open(  # noqa: A001 - read as kektor.open
     folder = None if os.fspath(path) == ":memory:" else Path(path).expanduser()
     engine = LocalEngine(folder, durability=Durability.parse(sync))
     try:
-        return Database(engine, secret=engine.secret("digest.key"), actor=actor or Actor(), embedder=embedder)
+        return Database(
+            engine,
+            secret=engine.secret("digest.key"),
+            actor=actor or Actor(),
+            embedder=embedder,
+            keys=lambda: engine.signing_keys,
+        )
     except BaseException:
         engine.close()
         raise
@@ -70,23 +82,30 @@ class Database:
         secret: bytes,
         actor: Actor,
         embedder: str | Embedder | Callable[[list[str]], Any] | None,
+        keys: "Callable[[], KeyRing] | None" = None,
     ) -> None:
         self.engine = engine
         self.actor = actor
         self._models = _Models(embedder)
+        signing = keys or _keys_in_memory()
         context = MemoryContext(
             engine,
             digester=Digester(secret),
             tokenizer=models.default_tokenizer(),
             embedder_of=self._models.get,
+            sign=lambda payload: signing().sign(payload, "receipts"),
+            jwks=lambda: signing().jwks(),
         )
         self.gateway = Gateway(engine, write_policies(context))
+        self._compactor = Compactor(engine)
+        self.gateway.subscribe(self._compactor.noticed)
         self.operations = Operations(
             engine,
             self.gateway,
             context,
             resolve_embedder=self._models.get,
             default_embedder=self._models.default,
+            compactor=self._compactor,
         )
 
     def principal(self, index: str | None = None, rule: ScopeRule = ScopeRule()) -> Principal:
@@ -170,12 +189,16 @@ class Database:
         """Write a checkpoint of everything committed; returns its log sequence number."""
         return self.engine.checkpoint()
 
-    def compact(self) -> int:
-        """Rid the files of everything erased: log, checkpoints, audit. Returns the last transaction it covers."""
-        return self.engine.compact()
+    def compact(self, *, wait: bool = True) -> Compaction:
+        """Rid the files of everything erased: log, checkpoints, audit. Erasing asks for it by itself, a minute later.
+
+        Without `wait` it only sees to it that a run is ahead.
+        """
+        return self.operations.compact(CompactRequest(wait), self.principal())
 
     def close(self) -> None:
         """Checkpoint what is new and give the directory up; safe to call twice."""
+        self._compactor.close()
         self.engine.close()
 
     def __enter__(self) -> Self:
@@ -209,6 +232,18 @@ class Transaction:
         if self._operations.engine.index(name) is None:
             raise NotFound(f"there is no index {name!r}", field="index")
         return IndexHandle(self._operations, self._database.principal(name), name)
+
+
+def _keys_in_memory() -> "Callable[[], KeyRing]":
+    """Of an engine that keeps none: made at the first signature, since importing the curves takes its time."""
+
+    @cache
+    def made() -> "KeyRing":
+        from kektor.storage.keys import KeyRing
+
+        return KeyRing(None)
+
+    return made
 
 
 class _Models:

@@ -19,6 +19,7 @@ from kektor.memory.objects import (
     Analysis,
     Edge,
     Evidence,
+    ForgetReceipt,
     Forgotten,
     Hit,
     Memory,
@@ -26,6 +27,7 @@ from kektor.memory.objects import (
     NeighbourPage,
     Path,
     Recall,
+    Review,
     Subgraph,
     Tombstone,
     memory_of,
@@ -128,9 +130,29 @@ class MemoryHandle:
         """Count a use of some memories; reading never does."""
         return self._operations.reinforce(self._index, list(ids), None, self._principal)
 
-    def forget(self, *, ids: Sequence[str], **fields: Any) -> Forgotten:
-        """Forget some ids: `mode` is `retract` (default), `archive` or `erase`; `dry_run` shows what erasing takes."""
-        return self._operations.forget(self._request(rq.ForgetRequest, ids=list(ids), **fields), self._principal)
+    def forget(self, *, ids: Sequence[str] | None = None, **fields: Any) -> Forgotten:
+        """Forget by `ids`, `query`, `filter` or `preview`; one of them.
+
+        `mode` is `retract` (default), `archive` or `erase`. By query or filter it is a preview unless
+        `dry_run=False`; `forget(preview=shown.preview)` does exactly what was shown. Also `reason, idempotency_key,
+        now, tz`.
+        """
+        given = fields if ids is None else {"ids": list(ids), **fields}
+        return self._operations.forget(self._request(rq.ForgetRequest, **given), self._principal)
+
+    def erasures(self) -> list[ForgetReceipt]:
+        """The receipts of what was erased, oldest first."""
+        found: list[ForgetReceipt] = []
+        cursor: str | None = None
+        while True:
+            page = self._operations.erasures(self._principal, limit=1000, cursor=cursor)
+            found += page.items
+            if (cursor := page.next_cursor) is None:
+                return found
+
+    def erasure(self, id: str) -> ForgetReceipt:
+        """One receipt."""
+        return self._operations.erasure(id, self._principal)
 
     def tombstones(self) -> list[Tombstone]:
         """What must not come back, oldest first: `class_` is `value` (rejected) or `erasure`."""
@@ -141,6 +163,23 @@ class MemoryHandle:
             found += page.items
             if (cursor := page.next_cursor) is None:
                 return found
+
+    def reviews(self, *, status: str = "open") -> list[Review]:
+        """What waits for a decision, oldest first: contested, proposed, imported, asked about. `status` is `open`,
+        `asked`, `decided` or `all`."""
+        reviews: list[Review] = []
+        cursor: str | None = None
+        while True:
+            page = self._operations.reviews(self._index, self._principal, status=status, limit=1000, cursor=cursor)
+            reviews += page.items
+            if (cursor := page.next_cursor) is None:
+                return reviews
+
+    def review(self, id: str, *, decision: str, **fields: Any) -> Receipt:
+        """Decide a review, in one transaction: `accept`, `reject`, `edit`, `merge`, `ask`; `undo` takes the last
+        decision back. Fields: `note, text, into, keep, how, propose, reason, idempotency_key`."""
+        request = self._request(rq.ReviewRequest, decision=decision, **fields)
+        return self._operations.review(id, request, self._principal)
 
     def lift(self, id: str, **fields: Any) -> Receipt:
         """Take a tombstone away, so that its value may be told again."""

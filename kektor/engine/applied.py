@@ -93,5 +93,6 @@ _APPLY: dict[type, Callable[[Applied, Any, int], None]] = {
     fx.DropKv: lambda e, x, lsn: e.tables.drop_kv(x),
     fx.PutTombstone: lambda e, x, lsn: e.tables.put_tombstone(x),
     fx.LiftTombstone: lambda e, x, lsn: e.tables.lift_tombstone(x),
+    fx.PutErasure: lambda e, x, lsn: e.tables.put_erasure(x),
     fx.KeepOutcome: lambda e, x, lsn: e.tables.keep_outcome(x),
 }

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from kektor.engine.audit import Entry, Side
-from kektor.engine.records import Edge, Evidence, IndexSettings, Node, Scope, State, Tombstone
+from kektor.engine.records import Edge, Erasure, Evidence, IndexSettings, Node, Scope, State, Tombstone
 
 __all__ = [
     "AddVector",
@@ -24,6 +24,7 @@ __all__ = [
     "KeepOutcome",
     "LiftTombstone",
     "PutEdge",
+    "PutErasure",
     "PutIndex",
     "PutKv",
     "PutNode",
@@ -78,6 +79,10 @@ class AmendNode(Struct, frozen=True, array_like=True, tag=5):
     confirmations: int | None = None
     access_count: int | None = None
     access_last: int | None = None
+    lineage: str | None = None
+    version: int | None = None
+    supersedes: str | None = None
+    superseded_by: str | None = None
 
 
 class DropNode(Struct, frozen=True, array_like=True, tag=6):
@@ -143,6 +148,12 @@ class AddVector(Struct, frozen=True, array_like=True, tag=14):
     vector: bytes
 
 
+class PutErasure(Struct, frozen=True, array_like=True, tag=15):
+    """A receipt, or the same one signed again when the bytes are gone."""
+
+    erasure: Erasure
+
+
 Effect: TypeAlias = (
     PutIndex
     | DropIndex
@@ -158,6 +169,7 @@ Effect: TypeAlias = (
     | LiftTombstone
     | KeepOutcome
     | AddVector
+    | PutErasure
 )
 
 

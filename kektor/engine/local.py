@@ -11,8 +11,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from kektor_native import CorruptFile
@@ -30,8 +31,9 @@ from kektor.engine.filters import Filter, conjunction
 from kektor.engine.graph_reads import GraphReads
 from kektor.engine.port import Damage, EdgePage, EngineHealth, EngineStats, Graph, Page, Scored, Subgraph, Vector
 from kektor.engine.port import Path as GraphPath
-from kektor.engine.records import Edge, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
+from kektor.engine.records import Edge, Erasure, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
 from kektor.engine.recovery import recover
+from kektor.engine.repair import mend
 from kektor.engine.space import IndexSpace
 from kektor.engine.staging import LocalTransaction
 from kektor.engine.tables import SmallTables
@@ -41,6 +43,9 @@ from kektor.errors import Conflict, Corrupt, Internal, Invalid, NotFound, Unavai
 from kektor.storage.audit import Audited, AuditInMemory, AuditStore
 from kektor.storage.disk import disk_errors
 from kektor.storage.store import Durability, Finding, Store
+
+if TYPE_CHECKING:
+    from kektor.storage.keys import KeyRing
 
 __all__ = ["CHECKPOINT_BYTES", "RETRY_AFTER", "LocalEngine"]
 
@@ -74,6 +79,8 @@ class LocalEngine:
         self._open = False
         """Whether the holder of the commit lock is inside a transaction."""
         self.checkpoint_failure: str | None = None
+        self.checkpoint_pause = 0.0
+        """Seconds for which the last checkpoint kept writers and readers waiting."""
         self._reset()
         self._store = None if folder is None else Store(folder, durability)
         self._audit: AuditStore = AuditInMemory() if self._store is None else self._store.audit
@@ -184,7 +191,7 @@ class LocalEngine:
         with self._reading():
             space, visible = self._seen(view)
             slots = space.columns.having("session", session) & visible.slots
-            nodes = [space.node(slot) for slot in slots]
+            nodes = [space.node(slot) for slot in sorted(slots, key=space.names.place)]
             return [node for node in nodes if node.scope == scope]
 
     def neighbours(self, view: View, keys: Sequence[NodeKey], *, reach: int) -> list[tuple[tuple[NodeKey, ...], ...]]:
@@ -206,9 +213,10 @@ class LocalEngine:
         if slot is None or slot not in sources or not (session := space.names.session(slot)):
             return ()
         if (session, key.scope) not in sessions:
-            sessions[session, key.scope] = list(space.columns.in_session(session, key.scope) & sources)
+            slots = space.columns.in_session(session, key.scope) & sources
+            sessions[session, key.scope] = sorted(slots, key=space.names.place)
         order = sessions[session, key.scope]
-        at = bisect_left(order, slot)
+        at = bisect_left(order, space.names.place(slot), key=space.names.place)
         return tuple(
             tuple(
                 found
@@ -347,6 +355,10 @@ class LocalEngine:
             number = self._space(index).settings.number
             return [stone for stone in self.tables.tombstones.values() if stone.index == number]
 
+    def erasures(self) -> list[Erasure]:
+        with self._reading():
+            return list(self.tables.erasures.values())
+
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None:
         with self._reading():
             return self.tables.kv.get((self._space(index).settings.number, scope, key))
@@ -440,13 +452,38 @@ class LocalEngine:
             self._ready()
             with self._commit:
                 erased = self.lsn
-            self._store.roll()
-            for _ in range(2):
-                self._tick()
-                self._checkpoint(self._store, full=True)
-            self._store.clear_remains()
+            self._renew(self._store)
+            self._store.clear_quarantine()
             self._forget_in_audit()
             return erased
+
+    def repair(self) -> list[str]:
+        """Build anew what is derived, set damaged records aside, write sound checkpoints; says what was done.
+
+        It changes nothing that the log would have to tell of: what is taken out was lost before.
+        """
+        if self._store is None:
+            return []
+        with self._checkpointing:
+            with self._commit, self._reading():
+                spaces = self._applied.spaces.values()
+                done = [what for space in spaces for what in mend(space, self._store.quarantine)]
+                for compiler in self._applied.compilers.values():
+                    compiler.invalidate()
+            if done or self._store.findings or self._store.damaged_files():
+                self._renew(self._store)
+                self._store.findings.clear()
+                self._store.checkpoints.rejected.clear()
+                done.append("two new checkpoints of what is sound took the place of all others")
+            return done
+
+    def _renew(self, store: Store) -> None:
+        """Two full checkpoints in the place of all there are; the log before them goes."""
+        store.roll()
+        for _ in range(2):
+            self._tick()
+            self._checkpoint(store, full=True)
+        store.clear_remains()
 
     def _tick(self) -> None:
         """A transaction of nothing, so that a checkpoint has a number of its own."""
@@ -467,9 +504,11 @@ class LocalEngine:
             self._ready()
             if self.lsn == self._checkpoint_lsn:
                 return self.lsn
+            began = time.perf_counter()
             with self._state:
                 frozen = store.freeze(self.lsn, self._applied.structures())
             self._logged = 0
+            self.checkpoint_pause = time.perf_counter() - began
         store.write_checkpoint(frozen, created_at=clock.now(), full=full)
         self._checkpoint_lsn = frozen.lsn
         return frozen.lsn
@@ -544,6 +583,14 @@ class LocalEngine:
         """A key of this database that no door shows."""
         return clock.random_bytes(32) if self._store is None else self._store.secret(name, fresh=self.lsn == 0)
 
+    @cached_property
+    def signing_keys(self) -> "KeyRing":
+        """What receipts and tokens are signed with."""
+        # Here, because the library of the curves takes longer to import than all of the engine.
+        from kektor.storage.keys import KeyRing
+
+        return KeyRing(None if self.folder is None else self.folder / "keys" / "signing.json")
+
     @property
     def folder(self) -> Path | None:
         return None if self._store is None else self._store.folder
@@ -611,8 +658,8 @@ class LocalEngine:
             raise Internal("the in-memory database is inconsistent after a failed transaction")
         if self._broken is None:
             self._store.flush()
-        self._reset()
-        self._load(self._store, until=self._store.log.durable_lsn)
+        with disk_errors(self._store.folder, "read again", "Nothing acknowledged is lost. "):
+            self._load(self._store, until=self._store.log.durable_lsn)
         self._stale = False
 
     def _space(self, index: str) -> IndexSpace:

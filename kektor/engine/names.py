@@ -3,7 +3,7 @@
 from array import array
 from typing import Any, TypeVar
 
-from kektor.engine.records import Node, NodeKey, Scope
+from kektor.engine.records import Node, NodeKey, Origin, Scope
 
 __all__ = ["Names"]
 
@@ -18,6 +18,8 @@ class Names:
         self._ids: dict[str, int | tuple[int, ...]] = {}
         self._lineages: dict[str, int | tuple[int, ...]] = {}
         self._digests: dict[tuple[int, bytes], int | tuple[int, ...]] = {}
+        self._origins: dict[Origin, int | tuple[int, ...]] = {}
+        self._places: dict[int, int] = {}
         self._keys: list[NodeKey | None] = []
         self._sessions = array("I")
         self._scopes: dict[Scope, Scope] = {}
@@ -34,13 +36,26 @@ class Names:
         self._sessions[slot] = self._session(node.session)
         _append(self._ids, node.id, slot)
         _append(self._lineages, node.lineage, slot)
+        if node.origin is not None:
+            _append(self._origins, node.origin, slot)
+        if node.place:
+            self._places[slot] = node.place - 1
         for digest in _digests(node):
             _append(self._digests, (self._number(node.scope), digest), slot)
+
+    def change(self, slot: int, old: Node, new: Node) -> None:
+        """A node moved to another lineage; its other names never change."""
+        if old.lineage != new.lineage:
+            _discard(self._lineages, old.lineage, slot)
+            _append(self._lineages, new.lineage, slot)
 
     def remove(self, slot: int, node: Node) -> None:
         self._keys[slot] = None
         _discard(self._ids, node.id, slot)
         _discard(self._lineages, node.lineage, slot)
+        if node.origin is not None:
+            _discard(self._origins, node.origin, slot)
+        self._places.pop(slot, None)
         for digest in _digests(node):
             _discard(self._digests, (self._number(node.scope), digest), slot)
 
@@ -66,6 +81,14 @@ class Names:
         """Every version's slot, in the order stored."""
         found = _each(self._lineages.get(lineage))
         return [slot for slot in found if (key := self._keys[slot]) is not None and key.scope == scope]
+
+    def of_origin(self, origin: Origin) -> tuple[int, ...]:
+        """Copies of a node of this or another index."""
+        return _each(self._origins.get(origin))
+
+    def place(self, slot: int) -> int:
+        """Where the node stands among those of this index: its slot, or the one it had before it moved."""
+        return self._places.get(slot, slot)
 
     def session(self, slot: int) -> str:
         return self._session_names[self._sessions[slot]]

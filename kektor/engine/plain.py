@@ -35,7 +35,19 @@ from kektor.engine.port import (
     Subgraph,
     Vector,
 )
-from kektor.engine.records import Edge, Event, IndexSettings, Kind, Node, NodeKey, Scope, State, Tombstone
+from kektor.engine.records import (
+    Edge,
+    Erasure,
+    Event,
+    IndexSettings,
+    Kind,
+    Node,
+    NodeKey,
+    Origin,
+    Scope,
+    State,
+    Tombstone,
+)
 from kektor.engine.view import View
 from kektor.errors import Internal, Invalid, NotFound
 
@@ -66,11 +78,13 @@ class _World:
     indexes: dict[str, _Index] = field(default_factory=dict)
     tombstones: dict[str, Tombstone] = field(default_factory=dict)
     outcomes: dict[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
+    erasures: dict[str, Erasure] = field(default_factory=dict)
 
     def copied(self) -> "_World":
         new = copy(self)
         new.indexes = {name: index.copied() for name, index in self.indexes.items()}
         new.tombstones, new.outcomes = dict(self.tombstones), dict(self.outcomes)
+        new.erasures = dict(self.erasures)
         return new
 
 
@@ -276,6 +290,9 @@ class PlainEngine:
         number = self._index(index).settings.number
         return [stone for stone in self._world.tombstones.values() if stone.index == number]
 
+    def erasures(self) -> list[Erasure]:
+        return list(self._world.erasures.values())
+
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None:
         return self._index(index).kv.get((scope, key))
 
@@ -446,6 +463,26 @@ class _PlainTransaction:
         del held.nodes[key]
         held.vectors.pop(key, None)
         held.edges = [joined for joined in held.edges if key not in joined[1:]]
+
+    def redact(self, index: str, node: Node, vector: Vector | None = None) -> None:
+        held = self._world.indexes[index]
+        held.vectors.pop(_key(node), None)
+        self._replace(index, node)
+        if vector is not None:
+            held.vectors[_key(node)] = np.ascontiguousarray(vector, np.float32)
+
+    def copies(self, index: str, key: NodeKey) -> list[tuple[str, Node]]:
+        origin = Origin(self._world.indexes[index].settings.number, key.scope, key.id)
+        return [
+            (name, node)
+            for name, held in self._world.indexes.items()
+            for node in held.nodes.values()
+            if node.origin == origin
+        ]
+
+    def put_erasure(self, erasure: Erasure) -> None:
+        self.changes = True
+        self._world.erasures[erasure.id] = erasure
 
     def put_edge(self, index: str, src: NodeKey, dst: NodeKey, edge: Edge) -> None:
         self.staged += 1

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kektor.engine.audit import AuditEvent
 from kektor.engine.edges import Cost, Direction, EdgeRule
 from kektor.engine.filters import Filter
-from kektor.engine.records import Edge, Event, IndexSettings, Node, NodeKey, Scope, State, Tombstone
+from kektor.engine.records import Edge, Erasure, Event, IndexSettings, Node, NodeKey, Scope, State, Tombstone
 from kektor.engine.view import View
 
 __all__ = [
@@ -168,13 +168,23 @@ class Transaction(Protocol):
 
     def set_state(self, index: str, key: NodeKey, state: State, *, superseded_by: str = "") -> Node: ...
     def amend(self, index: str, key: NodeKey, **changes: Any) -> Node:
-        """Change metadata, tags, layer, pinned, evidence, confirmations or access."""
+        """Change metadata, tags, layer, pinned, evidence, confirmations, access, or the place in a lineage."""
 
     def drop_node(self, index: str, key: NodeKey, *, replaced: bool = False) -> None:
         """Out of every structure, with every edge at it; the id may be used again.
 
         Unless it is only `replaced`, the next checkpoints hold none of its words.
         """
+
+    def redact(self, index: str, node: Node, vector: Vector | None = None) -> None:
+        """Put a node in the place of the one of its key, with its edges as they are; what the old one said leaves
+        every structure."""
+
+    def copies(self, index: str, key: NodeKey) -> list[tuple[str, Node]]:
+        """What names a node as its origin, in any index."""
+
+    def put_erasure(self, erasure: Erasure) -> None:
+        """Keep a receipt, or replace the one of its id."""
 
     def put_edge(self, index: str, src: NodeKey, dst: NodeKey, edge: Edge) -> None: ...
     def edges(self, index: str, key: NodeKey, direction: Direction = "both") -> list[tuple[Edge, NodeKey, NodeKey]]:
@@ -301,6 +311,9 @@ class Engine(Protocol):
         """At most `limit` visible nodes, and every edge between them."""
 
     def tombstones(self, index: str) -> list[Tombstone]: ...
+    def erasures(self) -> list[Erasure]:
+        """Every receipt, in the order of the erasures."""
+
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None: ...
     def stats(self, index: str) -> EngineStats: ...
     def health(self) -> EngineHealth:

@@ -15,6 +15,7 @@ __all__ = [
     "ActorKind",
     "Claim",
     "Edge",
+    "Erasure",
     "Event",
     "Evidence",
     "IndexSettings",
@@ -24,6 +25,7 @@ __all__ = [
     "Moment",
     "Node",
     "NodeKey",
+    "Origin",
     "Policy",
     "Receipt",
     "Retention",
@@ -120,6 +122,14 @@ class Moment(Struct, frozen=True, array_like=True):
     words: str = ""
 
 
+class Origin(Struct, frozen=True, array_like=True):
+    """What a node is a copy of: in another scope or index, where no edge leads."""
+
+    index: int
+    scope: Scope
+    id: str
+
+
 class State(Struct, frozen=True, array_like=True):
     """One row of a node's history: what the database held about it from `recorded_from` on."""
 
@@ -163,6 +173,9 @@ class Node(Struct, frozen=True, array_like=True):
     """Of the normalised text; equal digests in one scope are candidates for a duplicate."""
     topic: bytes = b""
     """Of the subject and predicate of what it states; found by `nodes_of_digest` as the digest is."""
+    origin: Origin | None = None
+    place: int = 0
+    """Where it stands among what was recorded with it, when its record had to move; 0 where it lies."""
 
     @property
     def state(self) -> State:
@@ -318,6 +331,20 @@ class Event(Struct, frozen=True, array_like=True):
     reason: str = ""
 
 
+class Erasure(Struct, frozen=True, array_like=True):
+    """The receipt of an erasure: how much went, by digest, signed; nothing of what it said."""
+
+    id: str
+    index: str
+    scopes: tuple[Scope, ...]
+    """Of what went; who sees all of them sees the receipt."""
+    requested_at: int
+    digest: str
+    counts: dict[str, int]
+    signature: str
+    bytes_gone_at: int | None = None
+
+
 class Item(Struct, frozen=True):
     """What a batch did with one of its parts, in the order sent."""
 
@@ -340,3 +367,5 @@ class Receipt(Struct, frozen=True):
     reflection: str | None = None
     warnings: list[str] = []
     items: list[Item] | None = None
+    remainder: str | None = None
+    """The memory of what a partial replacement left as it was."""

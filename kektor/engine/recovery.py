@@ -163,7 +163,7 @@ def _what_still_applies(store: Store, applied: Applied, record: fx.TransactionRe
 def _stands_on_something(applied: Applied, effect: fx.Effect, made: Callable[[int | tuple[int, int]], bool]) -> bool:
     """Whether what an effect changes is there, or `made` in the same transaction."""
     match effect:
-        case fx.PutIndex() | fx.PutTombstone() | fx.KeepOutcome():
+        case fx.PutIndex() | fx.PutTombstone() | fx.KeepOutcome() | fx.PutErasure():
             return True
         case fx.DropIndex():
             return effect.number in applied.spaces

@@ -11,7 +11,7 @@ from msgspec import structs
 from kektor.engine import effects as fx
 from kektor.engine.audit import EVERY_SLOT, Entry, Noted, Side, Subject, entry_of
 from kektor.engine.port import Direction, Vector
-from kektor.engine.records import Edge, Event, IndexSettings, Node, NodeKey, Scope, State, Tombstone
+from kektor.engine.records import Edge, Erasure, Event, IndexSettings, Node, NodeKey, Origin, Scope, State, Tombstone
 from kektor.engine.space import EdgeRow, IndexSpace
 from kektor.errors import Internal, TooLarge
 
@@ -43,6 +43,8 @@ class LocalTransaction:
         self._vectors: dict[tuple[int, NodeKey], Vector] = {}
         self._next_slot: dict[int, int] = {}
         self._next_edge: dict[int, int] = {}
+        self._left: set[tuple[int, int]] = set()
+        """Slots whose records have moved."""
         self._edges: dict[tuple[int, NodeKey], dict[int, _Joined]] = {}
         self._ended: set[tuple[int, int]] = set()
         self._buried: dict[tuple[int, Scope, bytes], Tombstone] = {}
@@ -108,7 +110,7 @@ class LocalTransaction:
         for (where, key), node in self._nodes.items():
             if where == number and node is not None and node.lineage == lineage and key.scope == scope:
                 keys[key] = None
-        found = [node for key in keys if (node := self.node(index, key)) is not None]
+        found = [node for key in keys if (node := self.node(index, key)) is not None and node.lineage == lineage]
         return sorted(found, key=lambda node: node.version)
 
     def vector(self, index: str, key: NodeKey) -> Vector | None:
@@ -163,6 +165,44 @@ class LocalTransaction:
         self._effects.append(fx.DropNode(number, slot, replaced))
         for edge_number, (_, src, dst) in self._edges.pop((number, key), {}).items():
             self._edges.get((number, dst if src == key else src), {}).pop(edge_number, None)
+
+    def redact(self, index: str, node: Node, vector: Vector | None = None) -> None:
+        key = NodeKey(node.scope, node.id)
+        number, slot, old = self._held(index, key)
+        joined = [*self._moved_edges(number, key), *self._edges.get((number, key), {}).values()]
+        self.drop_node(index, key)
+        self.put_node(index, structs.replace(node, place=old.place or slot + 1), vector)
+        for edge, src, dst in joined:
+            self.put_edge(index, src, dst, edge)
+
+    def _moved_edges(self, number: int, key: NodeKey) -> Iterator[_Joined]:
+        """The applied edges at a node whose record moves: what replaces them is staged."""
+        space, slot = self._engine.space_by_number(number), self._applied(number, key)
+        if space is None or slot is None or (number, slot) in self._left:
+            return
+        self._left.add((number, slot))
+        for edge_number, row in space.edges_at(slot, "both"):
+            src, dst = space.names.key(row.src), space.names.key(row.dst)
+            if src is None or dst is None or not self._stands(number, src) or not self._stands(number, dst):
+                continue
+            ended = (number, edge_number) in self._ended and row.edge.deleted_at is None
+            self._ended.add((number, edge_number))
+            yield structs.replace(row.edge, deleted_at=self.time) if ended else row.edge, src, dst
+
+    def copies(self, index: str, key: NodeKey) -> list[tuple[str, Node]]:
+        origin = Origin(self._number(index), key.scope, key.id)
+        found = []
+        for name, settings in self._engine.tables.settings.items():
+            space = self._engine.space_by_number(settings.number)
+            if space is not None and self.index(name) is not None:
+                for held in _keys(space, space.names.of_origin(origin)):
+                    node = self.node(name, held)
+                    if node is not None:
+                        found.append((name, node))
+        return found
+
+    def put_erasure(self, erasure: Erasure) -> None:
+        self._effects.append(fx.PutErasure(erasure))
 
     # Edges
 

@@ -12,8 +12,8 @@ import msgspec
 from kektor_native import CHUNK_HEADER_BYTES, Chunk, CorruptFile, check_chunk, write_chunk
 
 from kektor.engine.audit import GENESIS
-from kektor.engine.effects import DropKv, KeepOutcome, LiftTombstone, PutKv, PutTombstone
-from kektor.engine.records import IndexSettings, Scope, Tombstone
+from kektor.engine.effects import DropKv, KeepOutcome, LiftTombstone, PutErasure, PutKv, PutTombstone
+from kektor.engine.records import Erasure, IndexSettings, Scope, Tombstone
 
 __all__ = ["OUTCOMES_KEPT_FOR", "SmallTables"]
 
@@ -40,6 +40,7 @@ class _Saved(msgspec.Struct, frozen=True, array_like=True):
     kv: list[_KvRow]
     tombstones: list[Tombstone]
     outcomes: list[KeepOutcome]
+    erasures: list[Erasure] = []
     audit_head: bytes = GENESIS
     audit_count: int = 0
 
@@ -56,6 +57,7 @@ class SmallTables:
         self.kv: dict[tuple[int, Scope, str], tuple[Any, int]] = {}
         self.tombstones: dict[str, Tombstone] = {}
         self.outcomes: dict[bytes, KeepOutcome] = {}
+        self.erasures: dict[str, Erasure] = {}
         self.audit_head = GENESIS
         """Hash of the newest event of the audit, and how many there have been."""
         self.audit_count = 0
@@ -86,6 +88,7 @@ class SmallTables:
             tables.put_tombstone(PutTombstone(tombstone))
         tables.audit_head, tables.audit_count = saved.audit_head, saved.audit_count
         tables.outcomes = {kept.key: kept for kept in saved.outcomes}
+        tables.erasures = {erasure.id: erasure for erasure in saved.erasures}
         return tables
 
     def standing(self, index: int, scope: Scope, digest: bytes) -> list[Tombstone]:
@@ -134,6 +137,9 @@ class SmallTables:
         if stone.tokens:
             yield self._guards, min(stone.tokens)
 
+    def put_erasure(self, effect: PutErasure) -> None:
+        self.erasures[effect.erasure.id] = effect.erasure
+
     def keep_outcome(self, effect: KeepOutcome) -> None:
         self.outcomes[effect.key] = effect
         # Kept in the order of time, so the oldest come first.
@@ -162,6 +168,7 @@ class SmallTables:
             [_KvRow(index, scope, key, value, version) for (index, scope, key), (value, version) in self.kv.items()],
             list(self.tombstones.values()),
             list(self.outcomes.values()),
+            list(self.erasures.values()),
             self.audit_head,
             self.audit_count,
         )

@@ -137,6 +137,7 @@ class IngestMessages(MemoryCommand):
         items = [self._store(draft, tx, principal) for draft in messages]
         created = any(item.outcome == "created" for item in items)
         warnings = [f"{item.id}: {item.error}" for item in items if item.outcome == "blocked"]
+        warnings += [f"{draft.node_id}: {warning}" for draft in messages for warning in draft.warnings]
         warnings += self._begin(session, tx, principal)
         return Receipt(
             "created" if created else "duplicate",

@@ -1,7 +1,7 @@
 """What memory commands need besides the engine: models and the key of the digests."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,11 +24,16 @@ class MemoryContext:
         digester: Digester,
         tokenizer: Tokenizer,
         embedder_of: Callable[[str], Embedder],
+        sign: Callable[[bytes], str],
+        jwks: Callable[[], dict[str, Any]],
     ) -> None:
         self.engine = engine
         self.digester = digester
         self.tokenizer = tokenizer
         self._embedder_of = embedder_of
+        self.sign = sign
+        """A compact JWS over some bytes, with the key of receipts."""
+        self.jwks = jwks
 
     def embedder(self, settings: IndexSettings) -> Embedder | None:
         """The embedder an index was made with; Conflict when it is not the one of that name today."""
@@ -54,3 +59,13 @@ class MemoryContext:
         if not texts:
             return np.empty((0, settings.dim), np.float32)
         return embedder.embed(texts, kind=kind)
+
+    def embed_one(self, settings: IndexSettings, text: str) -> Vector | None:
+        """The vector of one stored text."""
+        vectors = self.embed(settings, [text], kind="document")
+        return None if vectors is None else vectors[0]
+
+    def forget_texts(self) -> None:
+        """No embedder in use keeps what it read lately: something was erased."""
+        for name in {settings.embedder for settings in self.engine.indexes()} - {None}:
+            self._embedder_of(str(name)).clear_cache()

@@ -20,7 +20,7 @@ from kektor.engine.records import (
 from kektor.errors import Blocked
 from kektor.memory.claims import Statement
 
-__all__ = ["Draft"]
+__all__ = ["Draft", "embedded_text"]
 
 
 @dataclass
@@ -68,8 +68,7 @@ class Draft:
     @property
     def embedded(self) -> str:
         """What the model reads: who says it belongs to what is said."""
-        speaker = self.metadata.get("speaker") if self.kind is Kind.SOURCE else None
-        return f"{speaker}: {self.text}" if isinstance(speaker, str) else self.text
+        return embedded_text(self.kind, self.metadata, self.text)
 
     @property
     def key(self) -> NodeKey:
@@ -107,3 +106,9 @@ class Draft:
             digest=self.digest,
             topic=self.topic,
         )
+
+
+def embedded_text(kind: Kind, metadata: dict[str, Any], text: str) -> str:
+    """What the model reads of a node: who says it belongs to what is said."""
+    speaker = metadata.get("speaker") if kind is Kind.SOURCE else None
+    return f"{speaker}: {text}" if isinstance(speaker, str) else text

@@ -1,5 +1,6 @@
 """What callers get: the same objects through every door. Times are RFC 3339 text."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, structs
@@ -9,12 +10,12 @@ from kektor.engine.freshness import freshness
 from kektor.engine.port import EngineStats
 from kektor.engine.records import (
     Claim,
+    Erasure,
     IndexSettings,
     Layer,
     Moment,
     Node,
     Policy,
-    Receipt,
     Scope,
     State,
     Status,
@@ -30,9 +31,12 @@ __all__ = [
     "Analysis",
     "BatchHits",
     "ClaimOut",
+    "Decided",
     "Edge",
     "EdgePage",
+    "ErasurePage",
     "Evidence",
+    "ForgetReceipt",
     "Forgotten",
     "ForgottenNode",
     "Freshness",
@@ -49,19 +53,25 @@ __all__ = [
     "Path",
     "Premise",
     "Recall",
+    "Review",
+    "ReviewPage",
     "ScopeOut",
     "SearchHit",
     "Subgraph",
     "SubgraphNode",
+    "Suggested",
     "Tombstone",
     "TombstonePage",
     "Validity",
+    "actor_of",
     "edge_of",
+    "erasure_of",
     "index_of",
     "memory_of",
     "node_of",
     "scope_of",
     "stats_of",
+    "time_of",
     "tombstone_of",
 ]
 
@@ -221,14 +231,38 @@ class ForgottenNode(Struct, frozen=True):
     why: str
 
 
+class ForgetReceipt(Struct, frozen=True):
+    """What forgetting did. Of an erasure also what proves it: `signature` is a compact JWS over id, digest, counts and
+    times, and none of it holds what was erased. `bytes_gone_at` is set when the files hold none of it any more."""
+
+    id: str | None
+    outcome: str
+    ids: list[str] = []
+    lsn: int = 0
+    of: str | None = None
+    version: int | None = None
+    warnings: list[str] = []
+    digest: str | None = None
+    signature: str | None = None
+    counts: dict[str, int] | None = None
+    requested_at: str | None = None
+    bytes_gone_at: str | None = None
+
+
 class Forgotten(Struct, frozen=True):
-    """What forgetting did, or in a dry run would do."""
+    """What forgetting did, or in a dry run would do; `preview` is a token that does exactly that."""
 
     matched: list[ForgottenNode]
     derived: list[ForgottenNode]
     copies: list[ForgottenNode]
     dry_run: bool
-    receipt: Receipt | None
+    preview: str | None
+    receipt: ForgetReceipt | None
+
+
+class ErasurePage(Struct, frozen=True):
+    items: list[ForgetReceipt]
+    next_cursor: str | None
 
 
 class Tombstone(Struct, frozen=True, rename={"class_": "class"}):
@@ -246,6 +280,47 @@ class Tombstone(Struct, frozen=True, rename={"class_": "class"}):
 
 class TombstonePage(Struct, frozen=True):
     items: list[Tombstone]
+    next_cursor: str | None
+
+
+class Decided(Struct, frozen=True):
+    """What was decided, and by whom."""
+
+    decision: str
+    note: str
+    at: str
+    actor: ActorOut
+
+
+class Suggested(Struct, frozen=True):
+    """What somebody who may not decide would decide."""
+
+    decision: str
+    note: str
+    text: str | None
+    actor: ActorOut
+
+
+class Review(Struct, frozen=True):
+    """Something that waits for a decision, or about which one was made.
+
+    `kind` is contested, proposed, imported or clarification. `memories` are what it is about, the newest statement
+    first; `replaces` is what a proposed one would take the place of.
+    """
+
+    id: str
+    kind: str
+    status: str
+    memories: list[Memory]
+    replaces: str | None
+    question: str | None
+    suggested: Suggested | None
+    decided: Decided | None
+    created_at: str
+
+
+class ReviewPage(Struct, frozen=True):
+    items: list[Review]
     next_cursor: str | None
 
 
@@ -449,6 +524,28 @@ def tombstone_of(stone: TombstoneRecord, index: str) -> Tombstone:
         created_at=times.format(stone.created_at),
         actor=ActorOut(stone.actor.kind.value, stone.actor.id or None, stone.actor.channel or None),
         reason=stone.reason,
+    )
+
+
+def actor_of(said: Mapping[str, Any] | Sequence[Any]) -> ActorOut:
+    """An actor that was kept as plain values."""
+    kind, name, channel = said.values() if isinstance(said, Mapping) else said
+    return ActorOut(kind, name or None, channel or None)
+
+
+def time_of(instant: int) -> str:
+    return times.format(instant)
+
+
+def erasure_of(erasure: Erasure) -> ForgetReceipt:
+    return ForgetReceipt(
+        id=erasure.id,
+        outcome="erased",
+        digest=erasure.digest,
+        signature=erasure.signature,
+        counts=erasure.counts,
+        requested_at=times.format(erasure.requested_at),
+        bytes_gone_at=None if erasure.bytes_gone_at is None else times.format(erasure.bytes_gone_at),
     )
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "PolicyChange",
     "RecallRequest",
     "RememberRequest",
+    "ReviewRequest",
     "ScopeIn",
     "SearchBatchRequest",
     "SearchRequest",
@@ -99,6 +100,10 @@ class EvolveRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     claim: tuple[str, str, str] | ClaimIn | None = None
     evidence: list[EvidenceIn] = []
     expected_version: int | None = None
+    partial: bool = False
+    """Only what the new text is about is replaced; what else the old one says stays current."""
+    remainder: str | None = None
+    """With `partial`: what stays, in the caller's words."""
     tz: str = "UTC"
 
 
@@ -128,10 +133,34 @@ class LiftRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     """To take a tombstone away."""
 
 
+class ReviewRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """A decision. `text` is for edit and merge, `into` for merging what was proposed, `keep` and `how` for what
+    contradicts something: whether both stay, and whether the older value has changed or was wrong. `propose` leaves
+    it as a suggestion where the caller may not decide."""
+
+    decision: Literal["accept", "reject", "edit", "merge", "ask", "undo"]
+    note: str = ""
+    text: str | None = None
+    into: str | None = None
+    keep: Literal["newer", "both"] = "newer"
+    how: Literal["changed", "wrong"] = "changed"
+    propose: bool = False
+
+
 class ForgetRequest(_Write, forbid_unknown_fields=True, kw_only=True):
-    ids: list[str]
-    mode: Literal["archive", "retract", "erase"] = "retract"
-    dry_run: bool = False
+    """Exactly one of `ids`, `query`, `filter` and `preview` (a token); `mode` is retract when left out.
+
+    `dry_run` left out is false with `ids` and `preview`, and true with the others.
+    """
+
+    ids: list[str] | None = None
+    query: str | None = None
+    filter: str | dict[str, Any] | None = None
+    preview: str | None = None
+    mode: Literal["archive", "retract", "erase"] | None = None
+    dry_run: bool | None = None
+    now: TimeIn | None = None
+    tz: str = "UTC"
 
 
 class ListRequest(Struct, forbid_unknown_fields=True, kw_only=True):

@@ -7,11 +7,13 @@ door does.
 from kektor.operations.admin import AdminOperations
 from kektor.operations.audit import AuditOperations
 from kektor.operations.export import ExportOperations
+from kektor.operations.forgetting import ForgetOperations
 from kektor.operations.graph import GraphOperations
 from kektor.operations.indexes import IndexOperations
 from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
 from kektor.operations.reads import ReadOperations
+from kektor.operations.reviews import ReviewOperations
 from kektor.operations.tombstones import TombstoneOperations
 
 __all__ = ["Operations"]
@@ -21,7 +23,9 @@ class Operations(
     ReadOperations,
     GraphOperations,
     MemoryOperations,
+    ForgetOperations,
     TombstoneOperations,
+    ReviewOperations,
     NodeOperations,
     IndexOperations,
     AdminOperations,

@@ -10,6 +10,7 @@ from kektor.engine.records import IndexSettings, Receipt
 from kektor.errors import Internal, Invalid
 from kektor.memory.commands.base import MemoryCommand
 from kektor.memory.commands.indexes import CreateIndex
+from kektor.memory.compaction import Compactor
 from kektor.memory.context import MemoryContext
 from kektor.memory.limits import check_name
 from kektor.models import Embedder
@@ -28,12 +29,14 @@ class BaseOperations:
         *,
         resolve_embedder: Callable[[str], Embedder],
         default_embedder: str,
+        compactor: Compactor,
     ) -> None:
         self.engine = engine
         self.gateway: Gateway | Unit = gateway
         self.context = context
         self._resolve_embedder = resolve_embedder
         self._default_embedder = default_embedder
+        self._compactor = compactor
 
     def within(self, unit: Unit) -> Self:
         """The same operations as parts of one transaction."""

@@ -4,18 +4,18 @@ from typing import Any
 
 from kektor import clock
 from kektor.engine.gateway import Principal
-from kektor.engine.records import Evidence, Node, Receipt, Scope
+from kektor.engine.records import Evidence, Receipt, Scope
 from kektor.errors import Invalid
 from kektor.ingest.conversations import IngestMessages, IngestMessagesRequest, message_drafts
 from kektor.memory import requests as rq
+from kektor.memory.claims import remainder_of
 from kektor.memory.commands.details import Confirm, Reinforce, Update
-from kektor.memory.commands.forget import Erase
 from kektor.memory.commands.lifecycle import Archive, Correct, Evolve, OnOne, Restore, Retract
 from kektor.memory.commands.remember import Remember
 from kektor.memory.drafts import Draft
 from kektor.memory.inputs import claim, end, moment, read_rule, write_scope
 from kektor.memory.limits import LIMITS, check_id, check_layer, check_metadata, check_tags, check_text
-from kektor.memory.objects import Forgotten, ForgottenNode
+from kektor.memory.reading import find_one, only_by_id
 from kektor.operations.base import BaseOperations
 
 __all__ = ["MemoryOperations"]
@@ -43,11 +43,11 @@ class MemoryOperations(BaseOperations):
 
     def evolve(self, node_id: str, request: rq.EvolveRequest, principal: Principal) -> Receipt:
         """The world changed: the text holds from `valid_from` (default now) on, the old version until then."""
-        return self._submit(self._replacement(Evolve, node_id, request), principal)
+        return self._submit(self._replacement(Evolve, node_id, request, principal), principal)
 
     def correct(self, node_id: str, request: rq.EvolveRequest, principal: Principal) -> Receipt:
         """It was never true: the text takes the whole interval, and the old value cannot come back."""
-        return self._submit(self._replacement(Correct, node_id, request), principal)
+        return self._submit(self._replacement(Correct, node_id, request, principal), principal)
 
     def change_state(self, verb: str, node_id: str, request: rq.VerbRequest, principal: Principal) -> Receipt:
         """`retract`, `archive` or `restore`."""
@@ -94,35 +94,6 @@ class MemoryOperations(BaseOperations):
             asked=[ids, scope],
         )
         return self._submit(command, principal)
-
-    def forget(self, request: rq.ForgetRequest, principal: Principal) -> Forgotten:
-        """Archive, retract or erase some ids, all or nothing.
-
-        Erasing takes whole lineages, copies and what rests on them alone. Archiving and retracting take one id a call.
-        A repeat under an idempotency key answers the same receipt and no entries: what was erased is not told again.
-        """
-        _check_ids(request.ids)
-        if request.mode != "erase":
-            return self._forget_one(request, principal)
-        command = Erase(
-            context=self.context,
-            index=request.index,
-            ids=request.ids,
-            rule=read_rule(request.scope),
-            dry_run=request.dry_run,
-            reason=request.reason,
-            idempotency_key=None if request.dry_run else request.idempotency_key,
-            asked=request,
-        )
-        receipt = self._submit(command, principal)
-        reached = command.reached
-        return Forgotten(
-            [_forgotten(node, "named") for node in reached.matched],
-            [_forgotten(node, "rests on it alone") for node in reached.derived],
-            [_forgotten(node, "copied from it") for node in reached.copies],
-            request.dry_run,
-            None if request.dry_run else receipt,
-        )
 
     def ingest_messages(self, request: IngestMessagesRequest, principal: Principal) -> Receipt:
         """Keep a conversation verbatim, one source a message; sending it again changes nothing."""
@@ -171,7 +142,9 @@ class MemoryOperations(BaseOperations):
             evidence=tuple(map(_span, request.evidence)),
         )
 
-    def _replacement(self, kind: type[Evolve | Correct], node_id: str, request: rq.EvolveRequest) -> Evolve | Correct:
+    def _replacement(
+        self, kind: type[Evolve | Correct], node_id: str, request: rq.EvolveRequest, principal: Principal
+    ) -> Evolve | Correct:
         draft = Draft(
             index=request.index,
             scope=Scope(),  # the target's, once it is found
@@ -181,10 +154,35 @@ class MemoryOperations(BaseOperations):
             evidence=tuple(map(_span, request.evidence)),
             checks_duplicates=False,
         )
+        kept = self._remainder(node_id, request, principal)
         return kind(
             **self._about(node_id, request),
-            drafts=[draft],
+            drafts=[draft] if kept is None else [draft, kept],
             valid_from=moment(request.valid_from, field="valid_from", tz=request.tz),
+        )
+
+    def _remainder(self, node_id: str, request: rq.EvolveRequest, principal: Principal) -> Draft | None:
+        """What a partial replacement leaves: in the caller's words, or what the old text says besides."""
+        if not request.partial:
+            if request.remainder is not None:
+                raise Invalid("remainder goes with partial=true", field="remainder")
+            return None
+        text = request.remainder
+        if text is None:
+            view = only_by_id(self.engine, principal, request.index, scope=request.scope)
+            text = remainder_of(find_one(self.engine, view, check_id(node_id)).text, request.text)
+        if text is None:
+            raise Invalid(
+                "the old text cannot be split into what this replaces and what stays: pass remainder, the text of "
+                "what stays",
+                field="partial",
+            )
+        return Draft(
+            index=request.index,
+            scope=Scope(),
+            text=check_text(text, field="remainder"),
+            node_id=clock.new_id(),
+            checks_duplicates=False,
         )
 
     def _about(self, node_id: str, request: Any) -> dict[str, Any]:
@@ -199,21 +197,6 @@ class MemoryOperations(BaseOperations):
             "idempotency_key": request.idempotency_key,
             "asked": [node_id, request],
         }
-
-    def _forget_one(self, request: rq.ForgetRequest, principal: Principal) -> Forgotten:
-        verb = request.mode
-        about = rq.VerbRequest(
-            index=request.index,
-            scope=request.scope,
-            idempotency_key=request.idempotency_key,
-            reason=request.reason,
-        )
-        if len(request.ids) != 1 or request.dry_run:
-            raise Invalid(f"{verb} takes one id a call and no dry_run", field="ids")
-        command = _VERBS[verb](**self._about(request.ids[0], about))
-        receipt = self._submit(command, principal)
-        repeated = not hasattr(command, "node")
-        return Forgotten([] if repeated else [_forgotten(command.node, "named")], [], [], False, receipt)
 
 
 def _check_ids(ids: list[str]) -> None:
@@ -230,7 +213,3 @@ def _span(given: rq.EvidenceIn) -> Evidence:
         raise Invalid("evidence needs a quote, or start and end", field="evidence")
     start = -1 if given.start is None else given.start
     return Evidence(given.source, start, -1 if given.end is None else given.end, given.quote or "")
-
-
-def _forgotten(node: Node, why: str) -> ForgottenNode:
-    return ForgottenNode(node.id, node.kind.value, node.text, why)

@@ -241,10 +241,15 @@ class Store:
         with disk_errors(self.folder, "written", _READ_ONLY):
             self.log.roll()
 
-    def clear_remains(self) -> None:
-        """Remove what may hold erased bytes beside log and checkpoints: quarantined damage, files never finished."""
+    def clear_quarantine(self) -> None:
+        """Remove the damaged bytes that were set aside: what was erased since may be among them."""
         with disk_errors(self.folder, "cleared", ""):
             shutil.rmtree(self.folder / "quarantine", ignore_errors=True)
+            sync_folder(self.folder)
+
+    def clear_remains(self) -> None:
+        """Remove what is left beside the log and the two newest checkpoints: older ones, files never finished."""
+        with disk_errors(self.folder, "cleared", ""):
             for unfinished in self.folder.glob("*.new"):
                 unfinished.unlink()
             self.checkpoints.prune(rejected=True)

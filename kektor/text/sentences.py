@@ -45,16 +45,15 @@ def touched(text: str, spans: list[Span]) -> list[Span]:
 
 
 def blank(text: str, spans: list[Span]) -> str:
-    """The text with each code point of some spans replaced; white space stays.
+    """The text with each code point of some spans replaced.
 
     >>> blank("ab cd", [Span(1, 4)])
-    'a\ufffc \ufffcd'
+    'a\ufffc\ufffc\ufffcd'
     """
     chars = list(text)
     for span in spans:
         for at in range(span.start, span.end):
-            if not chars[at].isspace():
-                chars[at] = CUT
+            chars[at] = CUT
     return "".join(chars)
 
 

@@ -106,16 +106,38 @@ def test_correction_resolves(stage: Stage) -> None:
     assert (refused.value.code, refused.value.details) == ("conflict", {"head": fourth})
 
 
-@pytest.mark.doors("library", "rest", "mcp")
+@pytest.mark.index(meaning=True)
+@pytest.mark.doors("library", "rest", "mcp", "cli")
 def test_correction_partial(stage: Stage) -> None:
-    """Superseding one claim of a sentence keeps the other, once sentences can be split."""
+    """Superseding one claim of a sentence keeps the other; what cannot be split is refused and nothing is stored."""
     alice = stage.caller("alice")
+    other = alice.remember("Erik is an engineer")["id"]
     old = alice.remember("Priya is an engineer, and she works at Acme")["id"]
-    answer = tried(lambda: alice.evolve(old, "Priya is a manager", partial=True))
-    if isinstance(answer, Refused):
-        assert (answer.code, answer.field) == ("invalid", "partial")
-        assert alice.get(old)["status"] == "current"
-        stage.pending("partial is not taken yet: nothing splits a sentence")
+    changed = alice.evolve(old, "Priya is a manager", partial=True)
+    kept = alice.get(changed["remainder"])
+    assert (kept["text"], kept["status"], kept["trust"]) == ("Priya works at Acme", "current", "accepted")
+    assert alice.get(old)["status"] == "superseded"
+    assert alice.recall("What is Priya's job?")["context"].count("engineer") <= 1  # Erik's
+    assert "Priya works at Acme" in alice.recall("Where does Priya work?")["context"]
+    assert "Priya is a manager" in alice.recall("Is Priya a manager?")["context"]
+    assert alice.get(other)["status"] == "current"
+    with stage.pending.part():
+        gone = alice.call("forget", ids=[old], mode="erase", dry_run=True)
+        assert kept["id"] in {node["id"] for node in gone["copies"]}
+    # Never true, in the caller's own words for what stays.
+    wrong = alice.remember("Wei was promoted to lead at Globex")["id"]
+    refused = tried(lambda: alice.correct(wrong, "Wei manages the depot", partial=True))
+    assert isinstance(refused, Refused)
+    assert (refused.code, refused.field) == ("invalid", "partial")
+    assert "remainder" in refused.message
+    assert alice.get(wrong)["status"] == "current"
+    done = alice.correct(wrong, "Wei manages the depot", partial=True, remainder="Wei works at Globex")
+    assert alice.get(done["remainder"])["text"] == "Wei works at Globex"
+    assert alice.get(wrong)["trust"] == "rejected"
+    for nothing in ("Priya is a manager", "Priya rides a bicycle"):
+        refused = tried(lambda: alice.evolve(changed["id"], nothing, partial=True))  # noqa: B023
+        assert isinstance(refused, Refused)
+        assert (refused.code, refused.field) == ("invalid", "partial")
 
 
 @pytest.mark.index(meaning=True)

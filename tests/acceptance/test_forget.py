@@ -3,6 +3,7 @@
 import secrets
 from typing import Any
 
+import jwt
 import pytest
 
 from tests.support.callers import Caller, Refused
@@ -33,7 +34,8 @@ def test_forget_thirteen_steps(stage: Stage) -> None:
     assert token in found["context"]
 
     erased = alice.erase(fact_id)
-    assert {node["id"] for node in erased["matched"]} == {fact_id, newer}
+    assert {node["id"] for node in erased["matched"]} == {fact_id, newer, said}
+    assert prepared.get(said)["text"] == "\ufffc" * len(fact)
     source = alice.erase(said)
     assert [node["id"] for node in source["matched"]] == [said]
     quick = stage.door.name == "cli"
@@ -166,21 +168,51 @@ def test_forget_thirteen_steps_all_or_nothing(stage: Stage) -> None:
 
 @pytest.mark.doors("library", "rest", "mcp", "cli")
 def test_forget_receipt(stage: Stage) -> None:
-    """A receipt names what went by id, and neither it nor what was noted contains what was erased."""
-    alice = stage.caller("alice")
-    gone = alice.remember("The receipt must not say zephyrstone")["id"]
+    """A receipt is signed, counts what went, and neither it nor what was noted contains what was erased."""
+    alice, prepared = stage.caller("alice"), stage.preparing("alice")
+    words = "The receipt must not say zephyrstone"
+    said = prepared.ingest("talk", [{"role": "user", "content": f"{words}. It may say sandstone."}])["ids"][0]
+    gone = prepared.remember(words, evidence=[{"source": said, "quote": words}])["id"]
     kept = alice.remember("The receipt may say sandstone")["id"]
     done = alice.erase(gone)
     receipt = done["receipt"]
     assert (receipt["outcome"], receipt["ids"]) == ("erased", [gone])
     assert receipt["lsn"] > 0
-    assert "zephyrstone" not in str(receipt)
+    assert {name: receipt["counts"][name] for name in ("matched", "cut", "derived", "copies")} == {
+        "matched": 1, "cut": 1, "derived": 0, "copies": 0,
+    }  # fmt: skip
+    assert len(receipt["digest"]) >= 32
+    assert receipt.get("bytes_gone_at") is None
+    payload = verified(receipt["signature"], stage.operator.call("jwks")["keys"])
+    told = ("id", "digest", "counts", "requested_at")
+    assert {name: payload[name] for name in told} == {name: receipt[name] for name in told}
+    with pytest.raises(jwt.InvalidTokenError):
+        verified(f"{receipt['signature'][:-8]}AAAAAAAA", stage.operator.call("jwks")["keys"])
+    with stage.pending.part():
+        listed = alice.call("erasures")["items"]
+        mine = next(each for each in listed if each["id"] == receipt["id"])
+        assert mine["signature"] == receipt["signature"]
+        assert alice.call("erasure", receipt["id"])["digest"] == receipt["digest"]
+    with stage.pending.part():
+        assert receipt["id"] not in str(stage.caller("bob").call("erasures"))
     events = stage.events()
-    assert [event.operation for event in events] == ["remember", "remember", "erase"]
+    assert [event.operation for event in events][-1] == "erase"
     assert gone in events[-1].ids
-    assert "zephyrstone" not in str(events)
+    assert "zephyrstone" not in str([events, receipt, payload])
+    assert prepared.get(said)["text"] == "\ufffc" * (len(words) + 1) + " It may say sandstone."
     assert alice.get(kept)["text"] == "The receipt may say sandstone"
-    stage.pending("receipts have no digest, signature or counts yet")
+    stage.settle()
+    stage.restart()
+    after = stage.operator.call("jwks")["keys"]
+    assert verified(receipt["signature"], after) == payload
+
+
+def verified(signature: str, keys: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a compact JWS says, checked with a public key as anybody could who has the receipt and the key set."""
+    kid = jwt.get_unverified_header(signature)["kid"]
+    (key,) = [key for key in keys if key["kid"] == kid]
+    decoded: dict[str, Any] = jwt.decode(signature, jwt.PyJWK(key).key, algorithms=["ES256"])
+    return decoded
 
 
 @pytest.mark.promise("forget.thirteen_steps")
@@ -201,3 +233,87 @@ def test_forget_modes(stage: Stage) -> None:
     with stage.pending.part():
         assert texts_of(alice.list()) == ["The third stone"]
         assert {item["id"] for item in alice.list(include=["archived", "rejected"])} == {archived, retracted, kept}
+
+
+@pytest.mark.promise("forget.thirteen_steps")
+@pytest.mark.index(meaning=True)
+def test_forget_reaches_a_sentence_inside_other_text(stage: Stage) -> None:
+    """What was erased comes back in no other text either: the sentence is withheld, what stands beside it is kept."""
+    alice, prepared = stage.caller("alice"), stage.preparing("alice")
+    secret, twin = "The vault opens with zephyr-7741", "The cellar opens with zephyr-7742"
+    alice.erase(alice.remember(secret)["id"])
+    refusals = len(stage.events())
+    saved = alice.remember(f"Good to know. And the VAULT still opens with Zephyr\u20117741! {twin}.")
+    assert saved["outcome"] == "created"
+    assert "withheld" in str(saved["warnings"])
+    assert alice.get(saved["id"])["text"] == f"Good to know. {twin}."
+    assert [event.operation for event in stage.events()[refusals:]] == ["remember", "refused:remember"]
+    assert "7741" not in str(stage.events())
+    again = prepared.ingest("later", [{"role": "user", "content": f"{secret}. {twin}."}])
+    assert again["items"][0]["outcome"] == "created"
+    assert prepared.get(again["ids"][0])["text"] == "\ufffc" * (len(secret) + 1) + f" {twin}."
+    stage.settle()
+    stage.restart()
+    assert "7741" not in alice.recall("What opens the vault?", k=50)["context"]
+    assert "7742" in alice.recall("What opens the cellar?", k=50)["context"]
+    assert stage.preparing("bob").remember(secret)["outcome"] == "created"  # a guard is of one scope
+
+
+@pytest.mark.promise("forget.by_query")
+@pytest.mark.doors("library", "rest", "mcp", "cli")
+def test_forget_by_query_previews_what_it_does(stage: Stage) -> None:
+    """A query is a preview first; its token does exactly that, and refuses when something has changed since."""
+    alice = stage.caller("alice")
+    names = {name: alice.remember(f"{name} lives in Riga")["id"] for name in ("Frank", "Grace")}
+    talk = alice.remember("We had a frank discussion")["id"]
+    shown = alice.call("forget", query="everything about Frank", mode="erase", dry_run=True)
+    assert [node["id"] for node in shown["matched"]] == [names["Frank"]]
+    assert (shown["dry_run"], shown.get("receipt")) == (True, None)
+    assert alice.get(names["Frank"])["status"] == "current"
+    other = alice.remember("Frank plays the oboe")["id"]
+    with pytest.raises(Refused) as refused:
+        alice.call("forget", preview=shown["preview"], dry_run=False)
+    assert refused.value.code == "conflict"
+    assert refused.value.details["added"] == [other]
+    shown = alice.call("forget", query="everything about Frank", mode="erase", dry_run=True)
+    done = alice.call("forget", preview=shown["preview"], dry_run=False)
+    assert [node["id"] for node in done["matched"]] == [node["id"] for node in shown["matched"]]
+    assert done["receipt"]["outcome"] == "erased"
+    for gone in (names["Frank"], other):
+        with pytest.raises(Refused):
+            alice.get(gone)
+    assert alice.get(talk)["status"] == alice.get(names["Grace"])["status"] == "current"
+
+
+@pytest.mark.promise("forget.by_query")
+def test_forget_by_query_in_the_milder_modes(stage: Stage) -> None:
+    """Retracted by query, a memory that says more keeps the rest; archived it can come back; a filter chooses, too."""
+    alice = stage.caller("alice")
+    both = alice.remember("Dana owns the Henderson account and Erik owns the Miller account")["id"]
+    kept = alice.remember("Dana keeps bees", tags=["bees"])["id"]
+    done = alice.call("forget", query="everything about Erik", dry_run=False)
+    assert [node["id"] for node in done["matched"]] == [both]
+    head = alice.get(both)["superseded_by"]
+    assert alice.get(head)["text"] == "Dana owns the Henderson account."
+    with pytest.raises(Refused) as refused:
+        alice.remember("Dana owns the Henderson account and Erik owns the Miller account")
+    assert refused.value.code == "blocked"
+    done = alice.call("forget", filter="tags CONTAINS 'bees'", mode="archive", dry_run=False)
+    assert [node["id"] for node in done["matched"]] == [kept]
+    assert alice.get(kept)["status"] == "archived"
+    with stage.pending.part():
+        alice.restore(kept)
+        assert alice.get(kept)["status"] == "current"
+
+
+@pytest.mark.promise("forget.by_query")
+def test_forget_by_query_takes_one_way_to_choose(stage: Stage) -> None:
+    """Exactly one of ids, query, filter and preview, not empty; nothing is guessed from two or from none."""
+    alice = stage.caller("alice")
+    kept = alice.remember("Dana keeps bees")["id"]
+    for fields in ({}, {"ids": []}, {"query": ""}, {"filter": ""}, {"query": "bees", "filter": "layer = 'semantic'"},
+                   {"ids": [kept], "query": "bees"}, {"preview": "no token"}, {"ids": [""]}):  # fmt: skip
+        with pytest.raises(Refused) as refused:
+            alice.call("forget", **{"mode": "erase", "dry_run": False, **fields})
+        assert refused.value.code == "invalid", fields
+    assert alice.get(kept)["status"] == "current"

@@ -79,7 +79,57 @@ def test_gateway_authority_where_agents_propose(stage: Stage) -> None:
     changed = person.evolve(accepted["id"], "The launch is on Tuesday")
     assert changed["outcome"] == "superseded"
     assert "Tuesday" in agent.recall("When is the launch?")["context"]
-    stage.pending("nothing accepts a proposal yet")
+    # What was proposed waits where a person sees it; the agent may suggest, and changes nothing by it.
+    waiting = {review["id"]: review for review in person.reviews()}
+    assert proposed["id"] in waiting
+    with pytest.raises(Refused) as refused:
+        stage.preparing("alice", kind="agent").review(proposed["id"], "accept")
+    assert refused.value.code == "forbidden"
+    with stage.pending.part():
+        shown = agent.reviews()
+        assert {review["id"] for review in shown} == set(waiting)
+        assert agent.review(proposed["id"], "accept", propose=True)["outcome"] == "proposed"
+    assert agent.get(proposed["id"])["trust"] == "proposed"
+    assert "zephyr" not in agent.recall("What is the launch code?")["context"]
+    assert person.review(proposed["id"], "accept")["outcome"] == "accepted"
+    assert "zephyr" in agent.recall("What is the launch code?")["context"]
+    assert person.review(proposed["id"], "undo")["outcome"] == "undone"
+    assert "zephyr" not in agent.recall("What is the launch code?")["context"]
+
+
+@pytest.mark.index(meaning=True)
+@pytest.mark.doors("library", "rest", "cli")
+@pytest.mark.promise("gateway.authority", "correction.current")
+def test_a_contradiction_waits_and_a_decision_changes_what_is_recalled(stage: Stage) -> None:
+    """Two values stand in doubt, the later one first; deciding leaves one, and taking it back both again."""
+    alice = stage.caller("alice")
+    other = alice.remember("The production server listens on port 9000")
+    old = alice.remember("The staging server listens on port 8080")
+    new = alice.remember("The staging server listens on port 8081")
+    assert (new["outcome"], new["conflicts"]) == ("conflict", [old["id"]])
+    (waiting,) = alice.reviews()
+    assert (waiting["id"], waiting["kind"]) == (new["reflection"], "contested")
+    assert [memory["id"] for memory in waiting["memories"]] == [new["id"], old["id"]]
+
+    def recalled() -> list[str]:
+        hits = alice.recall("Which port does the staging server listen on?")["hits"]
+        return [hit["memory"]["id"] for hit in hits if hit["memory"]["id"] in (old["id"], new["id"])]
+
+    assert recalled() == [new["id"], old["id"]]
+    assert alice.review(waiting["id"], "accept", note="checked")["outcome"] == "superseded"
+    assert recalled() == [new["id"]]
+    assert alice.reviews() == []
+    (decided,) = alice.reviews(status="decided")
+    assert (decided["decided"]["decision"], decided["decided"]["note"]) == ("accept", "checked")
+    assert alice.review(waiting["id"], "undo")["outcome"] == "undone"
+    assert recalled() == [new["id"], old["id"]]
+    assert alice.review(waiting["id"], "reject")["outcome"] == "rejected"
+    assert recalled() == [old["id"]]
+    assert alice.get(old["id"])["trust"] == "accepted"
+    with pytest.raises(Refused) as refused:
+        alice.remember("The staging server listens on port 8081.")
+    assert refused.value.code == "blocked"
+    assert alice.get(other["id"])["trust"] == "accepted"
 
 
 @pytest.mark.doors("library", "rest")

@@ -36,10 +36,11 @@ WRITES: dict[Operation, Write] = {
     "update": Write("update", lambda c, i: c.update(i["update"], tags=["changed"])),
     "confirm": Write("confirm", lambda c, i: c.confirm(i["confirm"], evidence=i["message"])),
     "reinforce": Write("reinforce", lambda c, i: c.call("reinforce", i["reinforce"])),
-    "forget": Write("erase", lambda c, i: c.erase(i["forget"])),
+    "forget": Write("forget", lambda c, i: c.forget(i["forget"], i["forget too"])),
     "delete_memory": Write("erase", lambda c, i: c.call("delete_memory", i["delete_memory"])),
     "ingest": Write("ingest_messages", lambda c, i: c.ingest("mill", [{"role": "user", "content": "It mills"}])),
     "lift": Write("lift", lambda c, i: c.lift(i["lift"])),
+    "review": Write("review", lambda c, i: c.review(i["review"], "reject")),
     "link": Write("link", lambda c, i: c.link(i["link"], "near", i["update"])),
     "unlink": Write("unlink", lambda c, i: c.unlink(i["unlink"], "near", i["update"])),
     "upsert": Write("upsert", lambda c, i: c.upsert({"id": "raw-new", "text": "a raw mill"})),
@@ -58,7 +59,7 @@ OF_AN_INDEX: tuple[Operation, ...] = ("configure_index", "create_index", "drop_i
 LIBRARY = {
     **{f"MemoryHandle.{name}": name for name in ("remember", "evolve", "correct", "retract", "archive", "restore",
                                                  "pin", "unpin", "update", "confirm", "reinforce", "forget", "lift",
-                                                 "link", "unlink")},
+                                                 "review", "link", "unlink")},
     "MemoryHandle.ingest_messages": "ingest",
     "IndexHandle.upsert": "upsert",
     "IndexHandle.delete": "delete",
@@ -167,11 +168,14 @@ def _prepare(stage: Stage) -> Ids:
     """Something for each write to be done to."""
     prepared = stage.preparing("alice")
     ids: Ids = {name: prepared.remember(f"The mill, as a thing to {name}")["id"] for name in WRITES}
+    ids["forget too"] = prepared.remember("The mill, as another thing to forget")["id"]
     prepared.archive(ids["restore"])
     prepared.call("pin", ids["unpin"])
     prepared.link(ids["unlink"], "near", ids["update"])
     prepared.retract(prepared.remember("The mill burnt down")["id"])
     ids["lift"] = prepared.tombstones()[0]["id"]
+    prepared.remember("The owner of the mill is Jens")
+    ids["review"] = prepared.remember("The owner of the mill is Ada")["reflection"]
     ids["message"] = prepared.ingest("talk", [{"role": "user", "content": "The mill still stands"}])["ids"][0]
     for name in ("raw-patch", "raw-delete"):
         prepared.upsert({"id": name, "text": name})

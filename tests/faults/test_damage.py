@@ -13,6 +13,7 @@ from kektor.engine.local import LocalEngine
 from kektor.engine.records import Node
 from kektor.engine.space import IndexSpace
 from kektor.storage.checkpoint import FORMAT
+from kektor_server.daemon.doctor import examine
 from tests.support.embedders import HashingEmbedder
 
 WORDS = [f"Stone {n} weighs {n * n} grams" for n in range(6)]
@@ -257,3 +258,29 @@ def _ends(db: kektor.Database) -> tuple[str, str, str]:
 
 def _fails(*_: Any) -> None:
     raise ValueError("a defect")
+
+
+def test_repair_sets_damaged_records_aside_and_builds_the_derived_anew(twice: Path) -> None:
+    """Afterwards nothing is found, what was sound is as it was, and the damaged bytes are kept."""
+    heap = _newest(twice) / "1/nodes/rows-00000000.heap"
+    _flip(heap, heap.read_bytes().index(b"Stone 2 weighs"))
+    edges = _newest(twice) / "1/edges/rows-00000000.heap"
+    _flip(edges, edges.read_bytes().index(b"stone-0"))
+    for path in (_newest(twice) / "1/texts").iterdir():
+        _flip(path, 20)
+    with _open(twice) as db:
+        assert isinstance(db.engine, LocalEngine)
+        done = db.engine.repair()
+        assert any("node 2" in what for what in done)
+        assert any("edge 0" in what for what in done)
+    sound = [text for text in WORDS if "Stone 2" not in text]
+    with _open(twice) as db:
+        assert examine(db.engine).findings == []
+        assert isinstance(db.engine, LocalEngine)
+        assert db.engine.repair() == [], "there is nothing left to do"
+        assert _texts(db) == sound
+        assert [hit.memory.text for hit in db.index("default").search(text="stone 3", k=1)] == [WORDS[3]]
+        assert db.memory().recall("Stone 3 weighs 9 grams").hits[0].memory.id == "stone-3"
+        assert db.memory().remember(WORDS[2], id="stone-2").outcome == "created"
+    kept = b"".join(path.read_bytes() for path in (twice / "quarantine").iterdir())
+    assert b"weighs 4 grams" in kept

@@ -1,6 +1,7 @@
 """forget.thirteen_steps, its storage part: after a compaction no file holds a byte of what was erased."""
 
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import kektor
 from kektor.engine.local import LocalEngine
+from kektor.memory.compaction import Compaction, Compactor
 from tests.support.embedders import HashingEmbedder
 
 ERASED, TWIN = "zephyrquartz", "marblefinch"
@@ -128,3 +130,30 @@ def test_writers_and_readers_go_on_during_a_compaction(tmp_path: Path) -> None:
     with _open(folder) as db:
         assert db.memory(user="bob").count() == len(written) > 0
         assert db.verify_audit().ok
+
+
+def test_erasing_has_a_compaction_made_and_runs_are_shared(tmp_path: Path) -> None:
+    """By itself after the delay, once for all that was erased meanwhile; waiting takes part in one not yet begun."""
+    with _filled(tmp_path / "data") as db:
+        runs: list[int] = []
+        compactor = Compactor(db.engine, delay=0.3)
+        compactor.when_gone.append(lambda lsn, at: runs.append(lsn))
+        db.gateway.subscribe(compactor.noticed)
+        db.index("raw").delete(["id-ze"])
+        for node_id in ("id-ze", "id-ma"):
+            db.memory(user="ann").forget(ids=[node_id], mode="erase")
+        for _ in range(200):
+            if runs:
+                break
+            time.sleep(0.05)
+        compactor.close()
+        assert len(runs) == 1
+        assert _holding(tmp_path / "data", ERASED.encode()) == []
+        done: list[Compaction] = []
+        threads = [threading.Thread(target=lambda: done.append(compactor.run())) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(done) == 4
+        assert len(runs) <= 3, "the first, and one for those who came while it ran"

@@ -21,6 +21,7 @@ RUN = [
     "docs/architecture.md",
     "docs/development.md",
     "docs/engine.md",
+    "docs/forgetting.md",
     "docs/graph.md",
     "docs/memory.md",
     "docs/recall.md",

@@ -5,8 +5,9 @@ makes several. The tables lie in `data/`, one a language. Nothing here needs a m
 understand is no statement rather than a guess.
 """
 
+from kektor.memory.claims.clauses import remainder_of
 from kektor.memory.claims.comparing import SingleValued, compare
 from kektor.memory.claims.reading import declared, statement_of
 from kektor.memory.claims.statement import Statement
 
-__all__ = ["SingleValued", "Statement", "compare", "declared", "statement_of"]
+__all__ = ["SingleValued", "Statement", "compare", "declared", "remainder_of", "statement_of"]

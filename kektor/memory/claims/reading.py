@@ -8,7 +8,7 @@ from kektor.memory.claims.dates import take_dates
 from kektor.memory.claims.statement import Statement, words_of
 from kektor.memory.claims.tables import default_single_valued, english, negators
 
-__all__ = ["Token", "declared", "predicate_of", "statement_of", "tokens_of", "verb_at"]
+__all__ = ["Token", "declared", "head_of_clause", "predicate_of", "statement_of", "tokens_of", "verb_at"]
 
 _LONGEST = 400
 _SENTENCE_END = re.compile(r"(?<![A-Z])(?<!\b[A-Z][a-z])(?<!\b(?:Mrs|Inc|Ltd|etc))[.!?]+[\"”’)]*\s+(?=\S)|\n\s*\S")
@@ -119,6 +119,11 @@ def verb_at(tokens: list[Token], at: int, *, inside: bool = False) -> bool:
         return True
     plural = before in ("i", "you", "we", "they") or before in table.adverbs or before.endswith("s")
     return token.word in table.base and plural
+
+
+def head_of_clause(tokens: list[Token]) -> int | None:
+    """Where the verb of a clause stands, whose subject comes before it."""
+    return _main_verb(tokens)
 
 
 def _read_english(sentence: str) -> Statement | None:

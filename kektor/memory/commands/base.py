@@ -38,6 +38,8 @@ class MemoryCommand:
     asked: Any = None
     """The caller's request as it came."""
     drafts: list[Draft] = field(default_factory=list)
+    touched: list[str] = field(default_factory=list)
+    """Ids of the nodes whose history it went on with."""
     revived: list[Node] = field(default_factory=list)
     """What comes back into sight: it must pass what new statements pass."""
     withheld: list[str] = field(default_factory=list)

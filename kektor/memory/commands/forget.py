@@ -1,109 +1,173 @@
-"""Erasing: a node leaves every structure, and so does what was made from it alone."""
+"""Forgetting: out of sight, taken back, or out of every structure, with all that it reaches."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
+from kektor.clock import new_id
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
-from kektor.engine.records import Node, NodeKey, Receipt
-from kektor.engine.view import ScopeRule
-from kektor.memory.commands.base import MemoryCommand, key_of, target
+from kektor.engine.records import Erasure, Kind, Node, Receipt, Trust
+from kektor.memory.commands.base import MemoryCommand, key_of
+from kektor.memory.commands.lifecycle import Archive, Correct, Retract
 from kektor.memory.commands.versions import settle
+from kektor.memory.drafts import Draft
+from kektor.memory.forgetting.choosing import Chooser, Chosen, standing
+from kektor.memory.forgetting.closure import Closure, Cut, Gone, Place, Rebuilt, reach
+from kektor.memory.forgetting.cutting import put_in_place, without
+from kektor.memory.forgetting.receipts import issue
 from kektor.memory.tombstones import guard
 
-__all__ = ["Erase", "Reached", "reach"]
+__all__ = ["Erase", "Withdraw"]
 
-
-class Reached(NamedTuple):
-    """What erasing some nodes takes along."""
-
-    matched: list[Node]
-    derived: list[Node]
-    copies: list[Node]
+_OF_MANY = frozenset({Kind.SUMMARY, Kind.PROFILE, Kind.THEME, Kind.ARTIFACT, Kind.REFLECTION})
+"""What is made of many things says others beside the one that is erased: none of it is guarded."""
 
 
 @dataclass(kw_only=True)
-class Erase(MemoryCommand):
-    """Erase some ids with their lineages, their copies and what was derived from them; all or nothing."""
+class _Forget(MemoryCommand):
+    """Choose, follow, compare with what was previewed, and do it; all or nothing."""
 
-    operation: ClassVar[str] = "erase"
     withdraws: ClassVar[bool] = True
 
-    ids: list[str] = field(default_factory=list)
-    rule: ScopeRule = ScopeRule()
+    chooser: Chooser
     dry_run: bool = False
-    reached: Reached = field(init=False, default=Reached([], [], []))
-    """What it takes; nothing when the call is the repeat of one that was done."""
+    check: Callable[[Closure], None] | None = None
+    """Raises when the closure is not what the caller has seen."""
+    closure: Closure = field(init=False, default_factory=Closure)
+    """What it reaches; nothing when the call is the repeat of one that was done."""
+    kept: list[str] = field(init=False, default_factory=list)
+
+    def resolve(self, tx: Transaction, principal: Principal) -> None:
+        self.settings(tx)
+        chosen = self.chooser.choose(self.index, tx, self.context.engine, principal)
+        self.kept = chosen.kept
+        self.closure = self._reach(tx, chosen)
 
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
-        self.settings(tx)
-        targets = [target(tx, principal, self.index, node_id, self.rule) for node_id in dict.fromkeys(self.ids)]
-        self.reached = reach(tx, self.index, targets)
+        if self.check is not None:
+            self.check(self.closure)
         if self.dry_run:
-            return Receipt("preview", ids=[node.id for node in self.reached.matched])
-        doomed = [*self.reached.matched, *self.reached.derived, *self.reached.copies]
-        for node in doomed:
-            if not node.raw:
-                guard(tx, self, principal, node)
-            settle(tx, self, principal, node)
-        _withdraw_quotes(tx, self.index, doomed)
-        for node in doomed:
-            tx.drop_node(self.index, key_of(node))
-        return Receipt("erased", ids=[node.id for node in doomed])
+            return Receipt("preview", ids=[gone.node.id for gone in self.closure.matched.values()])
+        if not self.closure.gone and not self.closure.cuts:
+            return Receipt("unchanged", ids=[], warnings=self._warnings())
+        return self._do(tx, principal)
+
+    def _reach(self, tx: Transaction, chosen: Chosen) -> Closure:
+        raise NotImplementedError
+
+    def _do(self, tx: Transaction, principal: Principal) -> Receipt:
+        raise NotImplementedError
+
+    def _warnings(self) -> list[str]:
+        if not self.kept:
+            return []
+        return [f"{len(self.kept)} shared memories are about it as well and not this caller's to change"]
 
 
-def reach(tx: Transaction, index: str, targets: list[Node]) -> Reached:
-    """The whole lineages of the targets, and along `copied_from`, `derived_from` and evidence what rests on them.
+@dataclass(kw_only=True)
+class Erase(_Forget):
+    """Erase nodes with their lineages, their copies and what was derived from them, and cut what quotes them."""
 
-    A memory with other evidence left keeps standing on it; one whose every source goes is derived and goes too.
-    """
-    matched = _lineages(tx, index, targets)
-    derived: dict[NodeKey, Node] = {}
-    copies: dict[NodeKey, Node] = {}
-    queue = list(matched.values())
-    while queue:
-        node = queue.pop()
-        for edge, src, dst in tx.edges(index, key_of(node)):
-            own = key_of(node)
-            if edge.rel in ("copied_from", "derived_from") and dst == own:
-                other, found = src, copies if edge.rel == "copied_from" else derived
-            elif edge.rel == "evidence_of" and src == own:
-                other, found = dst, derived
-            else:
-                continue
-            if other in matched or other in derived or other in copies:
-                continue
-            rests = tx.node(index, other)
-            if rests is None or (found is derived and _stands(rests, edge.rel, matched, derived)):
-                continue
-            for key, version in _lineages(tx, index, [rests]).items():
-                found[key] = version
-                queue.append(version)
-    return Reached(list(matched.values()), list(derived.values()), list(copies.values()))
+    operation: ClassVar[str] = "erase"
 
+    erasure: Erasure | None = field(init=False, default=None)
 
-def _lineages(tx: Transaction, index: str, nodes: list[Node]) -> dict[NodeKey, Node]:
-    return {
-        key_of(version): version
-        for node in nodes
-        for version in (tx.lineage(index, node.scope, node.lineage) or [node])
-    }
+    def _reach(self, tx: Transaction, chosen: Chosen) -> Closure:
+        return reach(tx, chosen.named, chosen.cuts)
 
+    def _do(self, tx: Transaction, principal: Principal) -> Receipt:
+        closure = self.closure
+        for gone in closure.gone:
+            if not gone.node.raw and gone.node.kind not in _OF_MANY:
+                guard(tx, self, principal, gone.node, index=gone.index)
+            if gone.index == self.index:
+                settle(tx, self, principal, gone.node)
+        for cut in closure.cuts.values():
+            guard(tx, self, principal, cut.node, index=cut.index, spans=cut.spans)
+            self._cut(tx, cut)
+        for rebuilt in closure.rebuilt.values():
+            self._rebuild(tx, rebuilt)
+        for place, left in closure.resting.items():
+            if place not in closure.cuts:
+                tx.amend(place.index, place.key, evidence=left)
+        self.context.forget_texts()
+        for gone in closure.gone:
+            tx.drop_node(gone.index, key_of(gone.node))
+        self.erasure = issue(tx, self.context, self.settings(tx), closure)
+        seen = [gone.node for gone in closure.gone if may_see(principal, gone.index, gone.node)]
+        return Receipt("erased", id=self.erasure.id, ids=[node.id for node in seen], warnings=self._warnings())
 
-def _stands(node: Node, rel: str, *gone: dict[NodeKey, Node]) -> bool:
-    """Whether a node still rests on a source that stays, or never rested on one: then it was only borne out."""
-    if not node.evidence:
-        return rel == "evidence_of"
-    lost = {key.id for table in gone for key in table}
-    return any(span.source not in lost for span in node.evidence)
+    def _cut(self, tx: Transaction, cut: Cut) -> None:
+        put_in_place(tx, self.context, cut.index, cut.node, without(cut.node, cut.spans, cut.left))
+
+    def _rebuild(self, tx: Transaction, rebuilt: Rebuilt) -> None:
+        text = "\n".join(span.quote for span in rebuilt.evidence)
+        put_in_place(tx, self.context, rebuilt.index, rebuilt.node, text, evidence=rebuilt.evidence)
 
 
-def _withdraw_quotes(tx: Transaction, index: str, doomed: list[Node]) -> None:
-    """What stays on other evidence no longer quotes what goes."""
-    going = {key_of(node) for node in doomed}
-    for source in doomed:
-        for edge, _, dst in tx.edges(index, key_of(source), "out"):
-            rests = tx.node(index, dst) if edge.rel == "evidence_of" and dst not in going else None
-            if rests is not None:
-                kept = tuple(span for span in rests.evidence if span.source != source.id)
-                tx.amend(index, dst, evidence=kept)
+@dataclass(kw_only=True)
+class Withdraw(_Forget):
+    """Retract or archive several; a memory of which a part is meant keeps the other part in a new version."""
+
+    operation: ClassVar[str] = "forget"
+
+    mode: str = "retract"
+
+    def _reach(self, tx: Transaction, chosen: Chosen) -> Closure:
+        found = Closure()
+        for gone in chosen.named:
+            if standing(gone.node) or gone.why == "named":
+                found.matched[Place(gone.index, key_of(gone.node))] = gone
+        for cut in chosen.cuts:
+            whole = self.mode == "archive" or cut.node.kind is not Kind.MEMORY
+            if whole and standing(cut.node) and cut.node.kind is not Kind.SESSION:
+                found.matched[Place(cut.index, key_of(cut.node))] = Gone(cut.index, cut.node, "it is about it, in part")
+            elif not whole and standing(cut.node):
+                found.cuts[Place(cut.index, key_of(cut.node))] = cut
+        if self.mode == "retract":
+            for gone in list(found.matched.values()):
+                self._copies(tx, gone, found)
+        return found
+
+    def _copies(self, tx: Transaction, gone: Gone, found: Closure) -> None:
+        for index, copy in tx.copies(gone.index, key_of(gone.node)):
+            place = Place(index, key_of(copy))
+            if place not in found and standing(copy):
+                found.copies[place] = Gone(index, copy, "copied from it")
+                self._copies(tx, found.copies[place], found)
+
+    def _do(self, tx: Transaction, principal: Principal) -> Receipt:
+        ids = []
+        for gone in self.closure.gone:
+            kind = Archive if self.mode == "archive" else Retract
+            one = kind(context=self.context, index=gone.index, node_id=gone.node.id, reason=self.reason)
+            one.node = gone.node
+            one.stage(tx, principal)
+            if may_see(principal, gone.index, gone.node):
+                ids.append(gone.node.id)
+        for cut in self.closure.cuts.values():
+            self._keep_the_rest(tx, principal, cut)
+            ids.append(cut.node.id)
+        outcome = "archived" if self.mode == "archive" else "rejected"
+        return Receipt(outcome, ids=ids, warnings=self._warnings())
+
+    def _keep_the_rest(self, tx: Transaction, principal: Principal, cut: Cut) -> None:
+        old = cut.node
+        draft = Draft(index=cut.index, scope=old.scope, text=cut.left, node_id=new_id(), checks_duplicates=False)
+        draft.digest = self.context.digester.digest(draft.text)
+        draft.vector = self.context.embed_one(self.settings(tx), draft.embedded)
+        one = Correct(context=self.context, index=cut.index, node_id=old.id, reason=self.reason, drafts=[draft])
+        one.node = old
+        draft.kind, draft.session, draft.tags, draft.layer = old.kind, old.session, old.tags, old.layer
+        draft.pinned, draft.metadata, draft.occurred, draft.trust = (
+            old.pinned,
+            old.metadata,
+            old.occurred,
+            Trust.ACCEPTED,
+        )
+        one.stage(tx, principal)
+
+
+def may_see(principal: Principal, index: str, node: Node) -> bool:
+    return any(grant.admits(node.scope) for grant in principal.grants_for(index))

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
-from kektor.engine.records import Kind, Moment, Node, Receipt, Status, Trust
+from kektor.engine.records import Edge, Kind, Moment, Node, Receipt, Status, Trust
 from kektor.engine.view import ScopeRule
 from kektor.errors import Conflict, Invalid
-from kektor.memory.commands.base import MemoryCommand, target
+from kektor.memory.commands.base import MemoryCommand, key_of, target
 from kektor.memory.commands.versions import (
     contradicting,
     evolved,
@@ -52,6 +52,11 @@ class _Replace(OnOne):
         draft.scope, draft.kind, draft.session = old.scope, old.kind, old.session
         draft.tags, draft.layer, draft.pinned = old.tags, old.layer, old.pinned
         draft.metadata, draft.occurred = old.metadata, old.occurred
+        for kept in self.drafts[1:]:
+            kept.scope, kept.kind, kept.session = old.scope, old.kind, old.session
+            kept.tags, kept.layer, kept.pinned = old.tags, old.layer, old.pinned
+            kept.metadata, kept.occurred, kept.evidence = old.metadata, old.occurred, old.evidence
+            kept.valid_from, kept.valid_to = old.state.valid_from, old.state.valid_to
 
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
         old = self.node
@@ -67,12 +72,26 @@ class _Replace(OnOne):
             what = "archived" if old.status is Status.ARCHIVED else "retracted"
             raise Conflict(f"{old.id!r} is {what} and cannot be replaced", field="id")
         draft = self.drafts[0]
+        draft.valid_from = self.valid_from
         if draft.trust is Trust.PROPOSED:
             place(tx, draft, principal)
-            return Receipt("proposed", id=draft.node_id, version=1, of=old.id, warnings=draft.warnings)
-        draft.valid_from = self.valid_from
+            edge = Edge(draft.node_id, "would_replace", old.id, props={"how": self.operation}, created_at=tx.time,
+                        actor=principal.actor)  # fmt: skip
+            tx.put_edge(self.index, draft.key, key_of(old), edge)
+            kept = self._keep(old, tx, principal)
+            return Receipt("proposed", id=draft.node_id, version=1, of=old.id, warnings=draft.warnings, remainder=kept)
         new = self._replace(draft, old, principal, tx)
-        return Receipt("superseded", id=new.id, version=new.version, of=old.id, warnings=draft.warnings)
+        kept = self._keep(old, tx, principal)
+        return Receipt("superseded", id=new.id, version=new.version, of=old.id, warnings=draft.warnings, remainder=kept)
+
+    def _keep(self, old: Node, tx: Transaction, principal: Principal) -> str | None:
+        """Store what a partial replacement leaves as it was; its id."""
+        for draft in self.drafts[1:]:
+            kept = place(tx, draft, principal)
+            edge = Edge(kept.id, "copied_from", old.id, created_at=tx.time, actor=principal.actor)
+            tx.put_edge(self.index, key_of(kept), key_of(old), edge)
+            return kept.id
+        return None
 
     def _replace(self, draft: Draft, old: Node, principal: Principal, tx: Transaction) -> Node:
         raise NotImplementedError
@@ -85,7 +104,8 @@ class Evolve(_Replace):
     operation: ClassVar[str] = "evolve"
 
     def _replace(self, draft: Draft, old: Node, principal: Principal, tx: Transaction) -> Node:
-        return supersede(tx, self, principal, draft, old, ended=evolved(draft, old, tx.time))
+        draft.valid_from, draft.valid_to, ended = evolved(draft.valid_from, draft.valid_to, old, tx.time)
+        return supersede(tx, self, principal, draft, old, ended=ended)
 
 
 @dataclass(kw_only=True)

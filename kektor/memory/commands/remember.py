@@ -38,7 +38,8 @@ class Remember(MemoryCommand):
             return self._refine(draft, draft.refines, tx, principal)
         if draft.follows is not None:
             old = draft.follows
-            new = supersede(tx, self, principal, draft, old, ended=evolved(draft, old, tx.time))
+            draft.valid_from, draft.valid_to, ended = evolved(draft.valid_from, draft.valid_to, old, tx.time)
+            new = supersede(tx, self, principal, draft, old, ended=ended)
             return Receipt("superseded", id=new.id, version=new.version, of=old.id, warnings=draft.warnings)
         node = place(tx, draft, principal)
         if draft.conflicts:

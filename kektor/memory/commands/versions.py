@@ -10,6 +10,8 @@ from kektor.memory.drafts import Draft
 
 __all__ = [
     "PROVENANCE",
+    "adopt",
+    "close_reflections",
     "contradicting",
     "evolved",
     "head_of",
@@ -21,7 +23,7 @@ __all__ = [
     "supersede",
 ]
 
-PROVENANCE = frozenset({"derived_from", "copied_from", "supersedes", "evidence_of", "contradicts"})
+PROVENANCE = frozenset({"derived_from", "copied_from", "supersedes", "evidence_of", "contradicts", "would_replace"})
 """Edges that say where something comes from; they stay with the version they speak of."""
 
 _STANDING = frozenset({Trust.ACCEPTED, Trust.CONTESTED})
@@ -55,6 +57,7 @@ def step(
     *,
     status: Status | None = None,
     trust: Trust | None = None,
+    valid_from: Moment | None = None,
     valid_to: Moment | None = None,
     superseded_by: str = "",
 ) -> Node:
@@ -64,25 +67,28 @@ def step(
         recorded_from=tx.time,
         status=status or last.status,
         trust=trust or last.trust,
-        valid_from=last.valid_from,
+        valid_from=valid_from or last.valid_from,
         valid_to=valid_to or last.valid_to,
         reason=command.reason,
         actor=principal.actor,
     )
+    command.touched.append(node.id)
     return tx.set_state(command.index, key_of(node), state, superseded_by=superseded_by)
 
 
-def evolved(draft: Draft, old: Node, now: int) -> Moment | None:
-    """Give a draft the interval of a value that follows another; returns where the other's ends.
+def evolved(
+    begin: Moment | None, finish: Moment | None, old: Node, now: int
+) -> tuple[Moment, Moment | None, Moment | None]:
+    """When a value holds that follows another, from and to, and where the other's interval ends.
 
     With a beginning at or before the old one's it takes the whole interval, and nothing is left of the other's.
     """
-    draft.valid_from = draft.valid_from or Moment(now)
+    begin = begin or Moment(now)
     start, end = old.state.valid_from, old.state.valid_to
-    draft.valid_to = draft.valid_to or (end if end is not None and end.at > draft.valid_from.at else None)
-    if start is not None and draft.valid_from.at <= start.at:
-        return start if start.at <= now else Moment(now)
-    return end if end is not None and end.at < draft.valid_from.at else draft.valid_from
+    finish = finish or (end if end is not None and end.at > begin.at else None)
+    if start is not None and begin.at <= start.at:
+        return begin, finish, start if start.at <= now else Moment(now)
+    return begin, finish, end if end is not None and end.at < begin.at else begin
 
 
 def supersede(
@@ -119,6 +125,31 @@ def supersede(
     return new
 
 
+def adopt(
+    tx: Transaction,
+    command: MemoryCommand,
+    principal: Principal,
+    node: Node,
+    old: Node,
+    *,
+    begin: Moment | None,
+    end: Moment | None,
+    ended: Moment | None,
+    trust: Trust | None,
+) -> Node:
+    """A memory that stood for itself becomes the next version of another, and is believed; `trust` is the old one's."""
+    index = command.index
+    version = head_of(tx, index, old).version + 1
+    tx.amend(index, key_of(node), lineage=old.lineage, version=version, supersedes=old.id)
+    new = step(tx, command, principal, node, trust=Trust.ACCEPTED, valid_from=begin, valid_to=end)
+    step(tx, command, principal, old, status=Status.SUPERSEDED, trust=trust, valid_to=ended, superseded_by=node.id)
+    _carry_edges(tx, index, old, new)
+    edge = Edge(new.id, "supersedes", old.id, created_at=tx.time, actor=principal.actor)
+    tx.put_edge(index, key_of(new), key_of(old), edge)
+    settle(tx, command, principal, old)
+    return new
+
+
 def contradicting(tx: Transaction, index: str, node: Node) -> list[Node]:
     """What stands and contradicts a node."""
     own = key_of(node)
@@ -132,6 +163,30 @@ def stands(node: Node) -> bool:
     return node.status is Status.CURRENT and node.trust in _STANDING
 
 
+def close_reflections(
+    tx: Transaction,
+    command: MemoryCommand,
+    principal: Principal,
+    node: Node,
+    *,
+    besides: str = "",
+    gone: bool = False,
+) -> None:
+    """What waits about a node alone, or about too few that still stand, waits no more; a node that is `gone` does not
+    stand whatever its state."""
+    for edge, src, _ in tx.edges(command.index, key_of(node), "in"):
+        reflection = tx.node(command.index, src) if edge.rel == "derived_from" and src.id != besides else None
+        if reflection is None or reflection.kind is not Kind.REFLECTION or reflection.status is not Status.CURRENT:
+            continue
+        ends = [end for rel, _, end in tx.edges(command.index, src, "out") if rel.rel == "derived_from"]
+        about = [tx.node(command.index, end) for end in ends]
+        standing = [
+            other for other in about if other is not None and stands(other) and not (gone and other.id == node.id)
+        ]
+        if len(standing) < 2:
+            step(tx, command, principal, reflection, status=Status.ARCHIVED)
+
+
 def settle(tx: Transaction, command: MemoryCommand, principal: Principal, gone: Node) -> None:
     """A node no longer stands: what it alone put in doubt is believed again, and a reflection about it is closed."""
     index = command.index
@@ -139,14 +194,7 @@ def settle(tx: Transaction, command: MemoryCommand, principal: Principal, gone: 
         rivals = [rival for rival in contradicting(tx, index, other) if rival.id != gone.id]
         if other.trust is Trust.CONTESTED and not rivals:
             step(tx, command, principal, other, trust=Trust.ACCEPTED)
-    for edge, src, dst in tx.edges(index, key_of(gone), "in"):
-        reflection = tx.node(index, src) if edge.rel == "derived_from" and dst == key_of(gone) else None
-        if reflection is None or reflection.kind is not Kind.REFLECTION or reflection.status is not Status.CURRENT:
-            continue
-        about = [tx.node(index, end) for rel, _, end in tx.edges(index, src, "out") if rel.rel == "derived_from"]
-        left = [node for node in about if node is not None and node.id != gone.id and stands(node)]
-        if len(left) < 2:
-            step(tx, command, principal, reflection, status=Status.ARCHIVED)
+    close_reflections(tx, command, principal, gone, gone=True)
 
 
 def _carry_doubt(tx: Transaction, index: str, old: Node, new: Node) -> None:

@@ -9,10 +9,12 @@ from kektor_server.cli import memories
 from kektor_server.cli.audit import audit
 from kektor_server.cli.checking import doctor, version
 from kektor_server.cli.clients import setup
+from kektor_server.cli.compacting import compact
 from kektor_server.cli.exporting import export
 from kektor_server.cli.faults import OK, UNABLE, Fault, exit_code
 from kektor_server.cli.ingest import ingest
 from kektor_server.cli.output import print_fault
+from kektor_server.cli.review import review
 from kektor_server.cli.serving import mcp, serve, try_
 from kektor_server.cli.tombstones import tombstones
 
@@ -67,8 +69,10 @@ for name, command in (
     ("correct", memories.correct),
     ("retract", memories.retract),
     ("forget", memories.forget),
+    ("review", review),
     ("tombstones", tombstones),
     ("audit", audit),
+    ("compact", compact),
     ("ingest", ingest),
     ("export", export),
     ("doctor", doctor),

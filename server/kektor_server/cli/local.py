@@ -10,11 +10,13 @@ import msgspec
 import kektor
 from kektor.contract import convert
 from kektor.engine.gateway import Principal
+from kektor.engine.local import LocalEngine
 from kektor.engine.records import Actor, ActorKind
 from kektor.errors import KektorError
 from kektor.ingest import IngestMessagesRequest
 from kektor.memory import requests as rq
 from kektor.operations import Operations
+from kektor.operations.admin import CompactRequest
 from kektor.operations.audit import AuditRequest
 from kektor_server.cli.faults import Fault
 from kektor_server.daemon.doctor import examine
@@ -48,6 +50,14 @@ class LocalTarget:
         report: dict[str, Any] = json.loads(msgspec.json.encode(examine(self._database.engine)))
         return report
 
+    def repair(self) -> list[str]:
+        """Mend what can be mended; says what was done."""
+        engine = self._database.engine
+        try:
+            return engine.repair() if isinstance(engine, LocalEngine) else []
+        except KektorError as error:
+            raise Fault.of(error.as_dict()["error"]) from error
+
     def export(self, indexes: list[str] | None) -> Iterator[bytes]:
         """The lines of an export."""
         try:
@@ -79,6 +89,11 @@ def _tombstones(operations: Operations, principal: Principal, _about: str, field
     return operations.tombstones(fields["index"], principal, scope=_scope(fields), **page)
 
 
+def _reviews(operations: Operations, principal: Principal, _about: str, fields: dict[str, Any]) -> Any:
+    page = {name: fields[name] for name in ("status", "limit", "cursor") if name in fields}
+    return operations.reviews(fields["index"], principal, scope=_scope(fields), **page)
+
+
 def _scope(fields: dict[str, Any]) -> rq.ScopeIn | None:
     return convert(rq.ScopeIn, fields["scope"]) if "scope" in fields else None
 
@@ -93,9 +108,12 @@ RUNS: dict[str, Run] = {
     "correct": lambda o, p, about, f: o.correct(about, convert(rq.EvolveRequest, f), p),
     "retract": lambda o, p, about, f: o.change_state("retract", about, convert(rq.VerbRequest, f), p),
     "forget": lambda o, p, about, f: o.forget(convert(rq.ForgetRequest, f), p),
+    "reviews": _reviews,
+    "review": lambda o, p, about, f: o.review(about, convert(rq.ReviewRequest, f), p),
     "tombstones": _tombstones,
     "lift": lambda o, p, about, f: o.lift(about, convert(rq.LiftRequest, f), p),
     "audit": lambda o, p, about, f: o.audit(convert(AuditRequest, f), p),
     "verify_audit": lambda o, p, about, f: o.verify_audit(p),
+    "compact": lambda o, p, about, f: o.compact(convert(CompactRequest, f), p),
     "ingest_messages": lambda o, p, about, f: o.ingest_messages(convert(IngestMessagesRequest, f), p),
 }

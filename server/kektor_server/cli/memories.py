@@ -9,7 +9,7 @@ from kektor_server.cli import options as opt
 from kektor_server.cli import render
 from kektor_server.cli.faults import OK, Fault
 from kektor_server.cli.output import print_json, say
-from kektor_server.cli.target import Target, Where, human_at_terminal, open_target
+from kektor_server.cli.target import Where, human_at_terminal, open_target
 
 __all__ = ["correct", "evolve", "forget", "get", "history", "list_", "recall", "remember", "retract"]
 
@@ -18,6 +18,10 @@ _MODES = ("retract", "archive", "erase")
 Id = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")]
 Statement = Annotated[str, typer.Argument(metavar="TEXT", help="The statement; - reads it from standard input.")]
 ValidFrom = Annotated[str | None, typer.Option(help="Since when it holds, such as 2026-03-01.", show_default=False)]
+Partial = Annotated[
+    bool, typer.Option("--partial", help="Replace only what the text is about; what else the old one says stays.")
+]
+Remainder = Annotated[str | None, typer.Option(help="With --partial: what stays, in your words.", show_default=False)]
 Include = Annotated[
     list[str] | None,
     typer.Option(help="Also superseded, archived, proposed or rejected ones; may repeat.", show_default=False),
@@ -178,6 +182,8 @@ def evolve(
     id: Id,
     text: Statement,
     valid_from: ValidFrom = None,
+    partial: Partial = False,
+    remainder: Remainder = None,
     reason: opt.Reason = None,
     data: opt.Data = None,
     url: opt.Url = None,
@@ -189,7 +195,9 @@ def evolve(
 ) -> int:
     """Replace a memory because the world changed; the old one held until now."""
     where = Where(data, url, index, user, agent, project)
-    fields = where.fields(text=_given(text), valid_from=valid_from, reason=reason)
+    fields = where.fields(
+        text=_given(text), valid_from=valid_from, partial=partial or None, remainder=remainder, reason=reason
+    )
     with open_target(where) as target:
         return _print_receipt(target.call("evolve", fields, id), as_json)
 
@@ -198,6 +206,8 @@ def correct(
     id: Id,
     text: Statement,
     valid_from: ValidFrom = None,
+    partial: Partial = False,
+    remainder: Remainder = None,
     reason: opt.Reason = None,
     data: opt.Data = None,
     url: opt.Url = None,
@@ -209,7 +219,9 @@ def correct(
 ) -> int:
     """Replace a memory that was never true; its value cannot come back."""
     where = Where(data, url, index, user, agent, project)
-    fields = where.fields(text=_given(text), valid_from=valid_from, reason=reason)
+    fields = where.fields(
+        text=_given(text), valid_from=valid_from, partial=partial or None, remainder=remainder, reason=reason
+    )
     with open_target(where) as target:
         return _print_receipt(target.call("correct", fields, id), as_json)
 
@@ -232,7 +244,16 @@ def retract(
 
 
 def forget(
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The memories to forget.")],
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="ID...", help="The memories to forget.", show_default=False)
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="What they are about, such as: everything about Frank", show_default=False)
+    ] = None,
+    filter: Filter = None,
+    preview: Annotated[
+        str | None, typer.Option(help="The token of a preview: exactly what that showed.", show_default=False)
+    ] = None,
     mode: Annotated[str, typer.Option(help="retract, archive (can be undone) or erase (for good).")] = "retract",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what goes.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -250,26 +271,21 @@ def forget(
         raise Fault(f"--mode must be {', '.join(_MODES)}, not {mode!r}", field="mode")
     where = Where(data, url, index, user, agent, project)
     with open_target(where) as target:
+        if preview is not None:
+            chosen = where.fields(preview=preview, reason=reason)
+        else:
+            chosen = where.fields(ids=ids, query=query, filter=filter, mode=mode, reason=reason)
         if dry_run or not yes:
-            preview = _preview(target, where, ids, mode)
+            shown = target.call("forget", {**chosen, "dry_run": True})
             if dry_run:
-                return _print(preview, [f"would {mode}:", *render.forgotten_lines(preview)], as_json)
-            _ask(preview, mode)
-        done = target.call("forget", where.fields(ids=ids, mode=mode, reason=reason))
+                return _print(shown, [f"would {mode}:", *render.forgotten_lines(shown)], as_json)
+            _ask(shown, mode)
+            chosen = where.fields(preview=shown["preview"], reason=reason)
+        done = target.call("forget", {**chosen, "dry_run": False})
     return _print(done, [f"{_PAST[mode]}:", *render.forgotten_lines(done)], as_json)
 
 
 _PAST = {"retract": "retracted", "archive": "archived", "erase": "erased"}
-
-
-def _preview(target: Target, where: Where, ids: list[str], mode: str) -> dict[str, Any]:
-    """What would go. Only erasing reaches beyond the memories that are named, so only it asks the engine."""
-    if mode == "erase":
-        found: dict[str, Any] = target.call("forget", where.fields(ids=ids, mode=mode, dry_run=True))
-        return found
-    memories = [target.call("get", where.fields(), node_id) for node_id in ids]
-    matched = [{"id": m["id"], "kind": m["kind"], "text": m["text"], "why": "named"} for m in memories]
-    return {"matched": matched, "derived": [], "copies": [], "dry_run": True, "receipt": None}
 
 
 def _ask(preview: dict[str, Any], mode: str) -> None:

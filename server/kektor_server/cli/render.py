@@ -6,7 +6,15 @@ from typing import Any
 
 from kektor_server.cli.output import shown
 
-__all__ = ["forgotten_lines", "memory_lines", "one_line", "recall_lines", "receipt_lines", "version_line"]
+__all__ = [
+    "forgotten_lines",
+    "memory_lines",
+    "one_line",
+    "recall_lines",
+    "receipt_lines",
+    "review_lines",
+    "version_line",
+]
 
 _SHORTEST = 40
 
@@ -24,6 +32,8 @@ def receipt_lines(receipt: Object) -> list[str]:
         lines.append(f"  {_TO_OTHER.get(receipt['outcome'], 'replaces')} {receipt['of']}")
     if receipt.get("conflicts"):
         lines.append(f"  disagrees with {', '.join(receipt['conflicts'])}")
+    if receipt.get("remainder"):
+        lines.append(f"  what stays: {receipt['remainder']}")
     if receipt.get("reflection"):
         lines.append(f"  awaits a decision: {receipt['reflection']}")
     return [*lines, *(f"  {shown(warning)}" for warning in receipt.get("warnings") or ())]
@@ -73,6 +83,22 @@ def one_line(memory: Object) -> str:
         return line
     width = max(shutil.get_terminal_size().columns, _SHORTEST)
     return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def review_lines(review: Object) -> list[str]:
+    """One review: what it is about, and what is to be known for deciding it."""
+    lines = [f"{review['id']}  {review['kind']}, {review['status']}  {review['created_at'][:10]}"]
+    for memory in review["memories"]:
+        lines += [f"  {shown(memory['text'])}", f"    {_labels(memory)}, by {memory['actor']['kind']}"]
+    if review["replaces"]:
+        lines.append(f"  would replace {review['replaces']}")
+    if review["question"]:
+        lines.append(f"  asked: {shown(review['question'])}")
+    for name, said in (("suggested", review["suggested"]), ("decided", review["decided"])):
+        if said:
+            note = f": {shown(said['note'])}" if said["note"] else ""
+            lines.append(f"  {name} by {said['actor']['kind']}: {said['decision']}{note}")
+    return lines
 
 
 def forgotten_lines(done: Object) -> list[str]:

@@ -22,9 +22,12 @@ OPERATIONS = {
     "correct": Operation("POST", "/v1/memories/{id}/correct"),
     "retract": Operation("POST", "/v1/memories/{id}/retract"),
     "forget": Operation("POST", "/v1/forget"),
+    "reviews": Operation("GET", "/v1/reviews"),
+    "review": Operation("POST", "/v1/reviews/{id}"),
     "tombstones": Operation("GET", "/v1/tombstones"),
     "lift": Operation("DELETE", "/v1/tombstones/{id}"),
     "audit": Operation("GET", "/v1/audit"),
     "verify_audit": Operation("POST", "/v1/audit/verify"),
+    "compact": Operation("POST", "/v1/admin/compact"),
     "ingest_messages": Operation("POST", "/v1/ingest/messages"),
 }

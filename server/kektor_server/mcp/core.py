@@ -30,6 +30,7 @@ __all__ = ["CORE"]
 
 _EXPLORED_NODES = 50
 _EXPLORED_TOKENS = 2000
+_REVIEWS = 20
 
 
 def _remember(call: ToolCall) -> ToolResult:
@@ -70,7 +71,8 @@ def _forget(call: ToolCall) -> ToolResult:
     fields = call.fields(idempotency_key=call.key)
     sure = confirmed(fields)
     request = convert(rq.ForgetRequest, fields)
-    if request.mode == "erase" and not request.dry_run and not sure:
+    previews = request.dry_run if request.dry_run is not None else request.query or request.filter
+    if (request.mode == "erase" or request.preview) and not previews and not sure:
         raise Invalid(
             "erasing cannot be undone: show the user what goes with dry_run=true, then pass confirm=true",
             field="confirm",
@@ -78,10 +80,14 @@ def _forget(call: ToolCall) -> ToolResult:
     done = call.operations.forget(request, call.principal)
     handles = {
         **{
-            name: [{"id": node.id, "kind": node.kind, "why": node.why} for node in getattr(done, name)]
+            name: [
+                {"id": node.id, "kind": node.kind, "why": node.why, **({"text": node.text} if done.dry_run else {})}
+                for node in getattr(done, name)
+            ]
             for name in ("matched", "derived", "copies")
         },
         "dry_run": done.dry_run,
+        **({} if done.preview is None else {"preview": done.preview}),
         **({} if done.receipt is None else {"receipt": render.plain(done.receipt)}),
     }
     return ToolResult(render.forgotten_text(done), handles)
@@ -92,6 +98,20 @@ def _confirm(call: ToolCall) -> ToolResult:
     node_id = text_of(fields, "id")
     del fields["id"]
     return receipt_result(call.operations.confirm(node_id, convert(rq.ConfirmRequest, fields), call.principal))
+
+
+def _review(call: ToolCall) -> ToolResult:
+    fields = call.fields()
+    index = text_of(fields, "index")
+    if "id" not in fields:
+        page = call.operations.reviews(index, call.principal, limit=_REVIEWS)
+        return ToolResult(render.reviews_text(page, call.operations.context.tokenizer.counts), render.reviews(page))
+    if "decision" not in fields:
+        raise Invalid("say what you would decide: decision", field="decision")
+    review = text_of(fields, "id")
+    asked = {name: value for name, value in fields.items() if name != "id"}
+    request = convert(rq.ReviewRequest, {**asked, "idempotency_key": call.key, "propose": True})
+    return receipt_result(call.operations.review(review, request, call.principal))
 
 
 def _link(call: ToolCall) -> ToolResult:
@@ -266,6 +286,8 @@ CORRECT = Tool(
         "id": text("The memory to replace: its current version."),
         "text": text("The new statement, whole."),
         "kind": text("changed (the default) or wrong.", enum=("changed", "wrong")),
+        "partial": boolean("Replace only what text is about; what else the old memory says stays."),
+        "remainder": text("With partial, when the old text cannot be split: what stays."),
         **REASON,
         "valid_from": text(f"Since when the new statement holds (default now): {TIME}."),
         **INDEX,
@@ -292,21 +314,25 @@ FORGET = Tool(
     name="forget",
     title="Forget",
     about="Only when the user asks to forget. mode retract (default) rejects it, archive hides it and can be undone, "
-    "erase removes it with everything made from it, for good: preview with dry_run=true, then pass confirm=true.",
+    "erase removes it with everything made from it, for good: preview first, show the user, then pass confirm=true.",
     arguments={
-        "ids": array(text(), "The memories to forget."),
+        "ids": array(text(), "The memories to forget, by their ids;"),
+        "query": text("or what they are about, such as everything about Frank: then it is a preview;"),
+        "filter": text("or a filter, such as tags CONTAINS 'crm': then it is a preview;"),
+        "preview": text("or the token of a preview, to do exactly what it showed."),
         "mode": text("retract (the default), archive or erase.", enum=("retract", "archive", "erase")),
-        "dry_run": boolean("With erase: only show what would go."),
+        "dry_run": boolean("Only show what would go. Left out: true with query and filter."),
         "confirm": boolean("Must be true to erase."),
         **INDEX,
     },
-    required=("ids",),
+    required=(),
     output=record(
         {
             "matched": array(_FORGOTTEN_NODE, "What was named"),
             "derived": array(_FORGOTTEN_NODE, "What rested on it alone"),
             "copies": array(_FORGOTTEN_NODE, "What was copied from it"),
             "dry_run": boolean(),
+            "preview": text("The token that does exactly this"),
             "receipt": RECEIPT,
         },
         ("matched", "derived", "copies", "dry_run"),
@@ -381,4 +407,46 @@ EXPLORE = Tool(
     reads=True,
 )
 
-CORE = (REMEMBER, RECALL, READ_MEMORY, CORRECT, RETRACT, FORGET, CONFIRM, LINK, EXPLORE)
+REVIEW = Tool(
+    name="review",
+    title="Review what waits",
+    about="Without an id, list what waits for a decision: contradictions, proposals, open questions. With an id and a "
+    "decision, say what you would decide and why; a person decides. Use it to bring contradictions up with the user.",
+    arguments={
+        "id": text("The review, as the list gives it."),
+        "decision": text(
+            "What you would decide; ask puts the note to the user as a question.",
+            enum=("accept", "reject", "edit", "merge", "ask"),
+        ),
+        "note": text("Why, or the question."),
+        "text": text("With edit or merge: what it should say."),
+        **INDEX,
+    },
+    required=(),
+    output=record(
+        {
+            "reviews": array(
+                record(
+                    {
+                        "id": text(),
+                        "kind": text(enum=("contested", "proposed", "imported", "clarification")),
+                        "status": text(enum=("open", "asked")),
+                        "memories": array(text(), "Ids; the texts are in the text result"),
+                        "replaces": text("What a proposal would take the place of"),
+                        "question": text(),
+                    },
+                    ("id", "kind", "status", "memories"),
+                    closed=False,
+                ),
+                "What waits, oldest first",
+            ),
+            "more": boolean("Whether more waits than is listed"),
+            "outcome": text("With a decision: proposed, when a person has to decide"),
+            "reflection": text("Where it is kept"),
+        },
+        closed=False,
+    ),
+    run=_review,
+)
+
+CORE = (REMEMBER, RECALL, READ_MEMORY, CORRECT, RETRACT, FORGET, CONFIRM, LINK, EXPLORE, REVIEW)

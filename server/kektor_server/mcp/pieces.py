@@ -50,6 +50,7 @@ RECEIPT: Schema = record(
         "lsn": integer("Position in the log"),
         "of": text("The memory that was there already"),
         "conflicts": array(text(), "Memories that disagree with it"),
+        "remainder": text("The memory of what a partial correction left"),
         "reflection": text("What awaits a person's decision"),
         "warnings": array(text(), "What to know about it"),
     },

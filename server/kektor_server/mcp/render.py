@@ -7,7 +7,7 @@ import msgspec
 
 from kektor import clock
 from kektor.engine.records import Receipt
-from kektor.memory.objects import Forgotten, Hit, Memory, Recall, Subgraph
+from kektor.memory.objects import Forgotten, Hit, Memory, Recall, ReviewPage, Subgraph
 from kektor.memory.recall.pack import pack
 
 __all__ = [
@@ -19,6 +19,8 @@ __all__ = [
     "recall_handles",
     "recall_text",
     "receipt_text",
+    "reviews",
+    "reviews_text",
     "subgraph_handles",
 ]
 
@@ -47,6 +49,8 @@ def receipt_text(receipt: Receipt) -> str:
         lines.append(f"{_TO_OTHER.get(receipt.outcome, 'replaces')}: {receipt.of}")
     if receipt.conflicts:
         lines.append(f"disagrees with: {', '.join(receipt.conflicts)}")
+    if receipt.remainder:
+        lines.append(f"what stays: {receipt.remainder}")
     if receipt.reflection:
         lines.append(f"awaits a decision: {receipt.reflection}")
     lines += [f"warning: {warning}" for warning in receipt.warnings]
@@ -102,6 +106,39 @@ def forgotten_text(done: Forgotten) -> str:
     if not lines and done.receipt is not None:  # the answer to a repeated call: the receipt is all that is left
         return f"forgotten before: {', '.join(done.receipt.ids or ())}"
     return "\n".join([head, *lines])
+
+
+def reviews(page: ReviewPage) -> dict[str, Any]:
+    """What waits, as handles."""
+    return {
+        "reviews": [
+            {
+                "id": review.id,
+                "kind": review.kind,
+                "status": review.status,
+                "memories": [memory.id for memory in review.memories],
+                **({} if review.replaces is None else {"replaces": review.replaces}),
+                **({} if review.question is None else {"question": review.question}),
+            }
+            for review in page.items
+        ],
+        "more": page.next_cursor is not None,
+    }
+
+
+def reviews_text(page: ReviewPage, counts: Counts) -> str:
+    """Each review by its id with the memories it is about, which are fenced as any."""
+    if not page.items:
+        return "nothing waits for a decision"
+    parts = []
+    for review in page.items:
+        replaced = "" if review.replaces is None else f", would replace {review.replaces}"
+        context, _ = fenced(review.memories, _REVIEWED_TOKENS, counts)
+        parts.append(f"review {review.id}: {review.kind}, {review.status}{replaced}\n{context}")
+    return "\n".join(parts)
+
+
+_REVIEWED_TOKENS = 500
 
 
 def fenced(memories: list[Memory], budget: int, counts: Counts) -> tuple[str, list[str]]:

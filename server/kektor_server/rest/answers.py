@@ -5,7 +5,18 @@ from msgspec import Struct
 from kektor.memory.objects import Evidence, Index, Memory, SearchHit
 from kektor.operations.admin import Finding
 
-__all__ = ["Alive", "EvidencePage", "IndexPage", "Info", "Limits", "MemoryList", "Ready", "SearchAnswer"]
+__all__ = [
+    "Alive",
+    "EvidencePage",
+    "IndexPage",
+    "Info",
+    "Key",
+    "KeySet",
+    "Limits",
+    "MemoryList",
+    "Ready",
+    "SearchAnswer",
+]
 
 
 class Alive(Struct, frozen=True, forbid_unknown_fields=True):
@@ -17,6 +28,22 @@ class Ready(Struct, frozen=True, forbid_unknown_fields=True):
 
     status: str
     findings: list[Finding]
+
+
+class Key(Struct, frozen=True):
+    """A public key as a JWK."""
+
+    kty: str
+    crv: str
+    x: str
+    y: str
+    kid: str
+    alg: str
+    use: str
+
+
+class KeySet(Struct, frozen=True):
+    keys: list[Key]
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):

@@ -17,7 +17,9 @@ __all__ = [
     "MemoryQuery",
     "NodeQuery",
     "NodesQueryBody",
+    "PageQuery",
     "ReinforceBody",
+    "ReviewsQuery",
     "ScopedQuery",
     "TombstonesQuery",
 ]
@@ -54,6 +56,17 @@ class DeleteMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw
 
 class LiftQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     reason: str = ""
+
+
+class ReviewsQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    status: Literal["open", "asked", "decided", "all"] = "open"
+    limit: int = 100
+    cursor: str | None = None
+
+
+class PageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    limit: int = 100
+    cursor: str | None = None
 
 
 class TombstonesQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -40,7 +40,7 @@ def test_the_file_the_relay_reads_is_what_the_registry_says() -> None:
     assert json.loads(TARGET.read_text(encoding="utf-8")) == catalogue()
 
 
-CORE = ["remember", "recall", "read_memory", "correct", "retract", "forget", "confirm", "link", "explore"]
+CORE = ["remember", "recall", "read_memory", "correct", "retract", "forget", "confirm", "link", "explore", "review"]
 AGENT = [
     "list_memories", "update_memory", "pin_memory", "history", "evidence", "archive_memory", "restore_memory",
     "unlink", "find_path", "subgraph", "edges", "search", "stats", "list_indexes",

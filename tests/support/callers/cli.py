@@ -36,11 +36,31 @@ COMMANDS: dict[Operation, tuple[list[str], dict[str, str]]] = {
         },
     ),
     "history": (["history"], {}),
-    "evolve": (["evolve"], {"valid_from": "--valid-from", "reason": "--reason"}),
-    "correct": (["correct"], {"valid_from": "--valid-from", "reason": "--reason"}),
+    "evolve": (
+        ["evolve"],
+        {"valid_from": "--valid-from", "partial": "--partial", "remainder": "--remainder", "reason": "--reason"},
+    ),
+    "correct": (
+        ["correct"],
+        {"valid_from": "--valid-from", "partial": "--partial", "remainder": "--remainder", "reason": "--reason"},
+    ),
     "retract": (["retract"], {"reason": "--reason"}),
     "archive": (["forget", "--mode", "archive", "--yes"], {"reason": "--reason"}),
-    "forget": (["forget", "--yes"], {"mode": "--mode", "reason": "--reason"}),
+    "forget": (
+        ["forget", "--yes"],
+        {
+            "mode": "--mode", "reason": "--reason", "query": "--query", "filter": "--filter", "preview": "--preview",
+            "dry_run": "--dry-run",
+        },
+    ),
+    "reviews": (["review"], {"status": "--status", "limit": "--limit", "cursor": "--cursor"}),
+    "review": (
+        ["review"],
+        {
+            "decision": "--decision", "note": "--note", "text": "--text", "into": "--into", "keep": "--keep",
+            "how": "--how",
+        },
+    ),
     "tombstones": (["tombstones"], {"limit": "--limit", "cursor": "--cursor"}),
     "lift": (["tombstones"], {"reason": "--reason"}),
     "ingest": (["ingest"], {"session": "--session", "title": "--title"}),
@@ -98,13 +118,11 @@ def _positional(operation: Operation, about: str | None, given: dict[str, Any], 
         path.write_text("".join(f"{json.dumps(message)}\n" for message in given.pop("messages")))
         return [str(path)]
     if operation == "forget":
-        if given.pop("dry_run", False):
-            given["dry_run"] = True  # a flag that the table does not know: pending, not ignored
-        return list(given.pop("ids"))
+        return list(given.pop("ids", []))
     if operation == "lift":
         given["lift"] = about
         return []
-    if operation == "archive":
+    if operation in ("archive", "review"):
         return [str(about)]
     return [*([] if about is None else [about]), *(given.pop(name) for name in ("text", "query") if name in given)]
 

@@ -19,7 +19,8 @@ Operation = Literal[
     "remember", "recall", "get", "list", "history", "evidence", "evolve", "correct", "retract", "archive", "restore",
     "pin", "unpin", "update", "confirm", "reinforce", "forget", "ingest", "link", "unlink", "edges", "traverse",
     "path", "upsert", "node", "nodes", "patch", "delete", "search", "search_batch", "indexes", "create_index",
-    "configure_index", "drop_index", "stats", "export", "delete_memory", "tombstones", "lift",
+    "configure_index", "drop_index", "stats", "export", "delete_memory", "tombstones", "lift", "erasures",
+    "erasure", "jwks", "reviews", "review",
 ]  # fmt: skip
 
 
@@ -141,6 +142,12 @@ class Caller:
 
     def tombstones(self, **fields: Any) -> Any:
         return self.call("tombstones", **fields)["items"]
+
+    def reviews(self, **fields: Any) -> Any:
+        return self.call("reviews", **fields)["items"]
+
+    def review(self, id: str, decision: str, **fields: Any) -> Any:
+        return self.call("review", id, decision=decision, **fields)
 
     def lift(self, id: str, **fields: Any) -> Any:
         return self.call("lift", id, **fields)

@@ -76,6 +76,8 @@ class LibraryDoor:
             raise Pending(f"{operation} as anybody but who opened the database")
         if operation == "create_index":
             return database.create_index(index, **fields).settings
+        if operation == "jwks":
+            return database.operations.jwks()
         if operation == "export":
             return {"items": list(database.operations.export(principal, indexes=[index]))}
         if operation in _OF_THE_INDEX:
@@ -126,7 +128,9 @@ _OF_MEMORY: dict[str, Any] = {
     "reinforce": _reinforce,
     "history": lambda memory, about, fields: {"items": memory.history(about, **fields)},
     "evidence": lambda memory, about, fields: {"items": memory.evidence(about, **fields)},
+    "reviews": lambda memory, about, fields: {"items": memory.reviews(**fields)},
     "tombstones": lambda memory, about, fields: {"items": memory.tombstones(**fields)},
+    "erasures": lambda memory, about, fields: {"items": memory.erasures(**fields)},
     "edges": lambda memory, about, fields: {"items": memory.edges(about, **fields)},
 }
 

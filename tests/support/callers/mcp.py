@@ -31,6 +31,8 @@ TOOLS: dict[Operation, tuple[str, dict[str, Any]]] = {
     "evidence": ("evidence", {}),
     "forget": ("forget", {}),
     "confirm": ("confirm", {}),
+    "review": ("review", {}),
+    "reviews": ("review", {}),
     "link": ("link", {}),
     "traverse": ("explore", {}),
 }
@@ -160,6 +162,8 @@ def _answer(operation: Operation, result: Any) -> Any:
         ]
         context = text if hits else ""
         return {**structured, "hits": hits, "context": context}
+    if operation == "reviews":
+        return {"items": structured["reviews"], "next_cursor": None}
     if operation == "traverse":
         nodes = [{"memory": {"id": n["id"], "kind": n["kind"]}, "depth": n["depth"]} for n in structured["nodes"]]
         return {"nodes": nodes, "edges": structured["edges"], "truncated": structured["truncated"]}

@@ -49,8 +49,13 @@ ROUTES: dict[Operation, tuple[str, str]] = {
     "create_index": ("POST", "/v1/indexes"),
     "configure_index": ("PATCH", "/v1/indexes/{index}"),
     "drop_index": ("DELETE", "/v1/indexes/{index}"),
+    "reviews": ("GET", "/v1/reviews"),
+    "review": ("POST", "/v1/reviews/{id}"),
     "tombstones": ("GET", "/v1/tombstones"),
     "lift": ("DELETE", "/v1/tombstones/{id}"),
+    "erasures": ("GET", "/v1/erasures"),
+    "erasure": ("GET", "/v1/erasures/{id}"),
+    "jwks": ("GET", "/.well-known/jwks.json"),
     "stats": ("GET", "/v1/indexes/{index}/stats"),
 }
 
@@ -100,7 +105,7 @@ class RestDoor:
             path = path.replace("{index}", fields.pop("index"))
         elif operation == "create_index":
             fields["name"] = fields.pop("index")
-        elif operation == "indexes":
+        elif operation in ("indexes", "erasures", "erasure", "jwks"):
             fields.pop("index")
         if about is not None:
             path = path.replace("{id}", httpx.URL(path="/" + about).raw_path.decode()[1:])

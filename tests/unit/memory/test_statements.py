@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kektor.memory.claims import SingleValued, compare, declared, statement_of
+from kektor.memory.claims import SingleValued, compare, declared, remainder_of, statement_of
 from kektor.memory.claims.comparing import Relation
 from kektor.memory.claims.tables import default_single_valued
 
@@ -134,3 +134,24 @@ def test_the_documentation_shows_the_list_in_force() -> None:
     page = (Path(__file__).parents[3] / "docs" / "claims.md").read_text("utf-8")
     quoted = " ".join(line.removeprefix("> ") for line in page.splitlines() if line.startswith("> "))
     assert quoted == ", ".join(default_single_valued())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        ("Priya is an engineer, and she works at Acme", "Priya is a manager", "Priya works at Acme"),
+        ("Priya is an engineer and works at Acme", "Priya works at Globex", "Priya is an engineer"),
+        ("Priya is an engineer. She works at Acme.", "Priya is a manager", "Priya works at Acme"),
+        ("Dana loves tea; Erik lives in Oslo", "Dana hates tea", "Erik lives in Oslo"),
+        ("Dana lives in Berlin, works at Acme", "Dana lives in Lisbon", None),
+        ("Dana lives in Berlin, but she works in Potsdam and likes tea and cake", "Dana lives in Lisbon",
+         "Dana works in Potsdam. Dana likes tea and cake"),
+        ("The server listens on port 80 and has 4 cores", "The server listens on port 81", "The server has 4 cores"),
+        ("Dana likes tea and coffee", "Dana likes milk", None),
+        ("Priya is an engineer, and she works at Acme", "Priya rides a bicycle", None),
+        ("Priya is an engineer, and she is tired", "Priya is a manager", None),
+        ("Gibberish without a verb; more of it", "Priya is a manager", None),
+    ],
+)  # fmt: skip
+def test_what_a_partial_replacement_leaves(old: str, new: str, left: str | None) -> None:
+    assert remainder_of(old, new) == left

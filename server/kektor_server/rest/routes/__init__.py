@@ -3,12 +3,23 @@
 from collections.abc import Iterator
 
 from kektor_server.rest.route import Route
-from kektor_server.rest.routes import admin, audit, graph, indexes, memories, nodes, recall, server, tombstones
+from kektor_server.rest.routes import (
+    admin,
+    audit,
+    graph,
+    indexes,
+    memories,
+    nodes,
+    recall,
+    reviews,
+    server,
+    tombstones,
+)
 
 __all__ = ["all_routes"]
 
 
 def all_routes() -> Iterator[Route]:
     """Every route, in the order in which the documentation shows them."""
-    for part in (server, indexes, nodes, graph, memories, recall, tombstones, audit, admin):
+    for part in (server, indexes, nodes, graph, memories, recall, reviews, tombstones, audit, admin):
         yield from part.routes

@@ -2,8 +2,9 @@
 
 from kektor.engine.records import Receipt
 from kektor.ingest import IngestMessagesRequest
-from kektor.memory.objects import Forgotten, Recall
+from kektor.memory.objects import ErasurePage, ForgetReceipt, Forgotten, Recall
 from kektor.memory.requests import ForgetRequest, RecallRequest
+from kektor_server.rest.inputs import PageQuery
 from kektor_server.rest.route import Call, Lane, Routes, is_new
 
 __all__ = ["routes"]
@@ -19,8 +20,23 @@ def recall(call: Call, body: RecallRequest) -> Recall:
 
 @routes.post("/v1/forget", errors=("not_found", "conflict", "blocked"))
 def forget(call: Call, body: ForgetRequest) -> Forgotten:
-    """Retract (the default), archive or erase, all or nothing; `dry_run` shows what erasing would take."""
+    """Retract (the default), archive or erase, all or nothing: by ids, by a query, by a filter, or as previewed.
+
+    By query and filter it is a preview unless `dry_run` is false; its token, sent as `preview`, does exactly that.
+    """
     return call.operations.forget(body, call.principal)
+
+
+@routes.get("/v1/erasures")
+def list_erasures(call: Call, query: PageQuery) -> ErasurePage:
+    """The receipts of what was erased, oldest first; each proves itself with a key of the JWKS."""
+    return call.operations.erasures(call.principal, limit=query.limit, cursor=query.cursor)
+
+
+@routes.get("/v1/erasures/{id}", errors=("not_found",))
+def get_erasure(call: Call, id: str) -> ForgetReceipt:
+    """One receipt. `bytes_gone_at` is set once no file holds what was erased."""
+    return call.operations.erasure(id, call.principal)
 
 
 @routes.post("/v1/ingest/messages", creates=is_new, errors=("not_found", "conflict", "blocked"))

@@ -1,8 +1,9 @@
 """The server itself: is it alive, can it work, what is it."""
 
+from kektor.contract import convert
 from kektor.errors import Unavailable
 from kektor.memory.limits import LIMITS
-from kektor_server.rest.answers import Alive, Info, Limits, Ready
+from kektor_server.rest.answers import Alive, Info, KeySet, Limits, Ready
 from kektor_server.rest.route import Call, Lane, Routes
 
 __all__ = ["routes"]
@@ -26,6 +27,12 @@ def readyz(call: Call) -> Ready:
     if health.status == "unavailable":
         raise Unavailable("; ".join(health.reasons))
     return Ready(health.status, health.findings)
+
+
+@routes.get("/.well-known/jwks.json", public=True)
+def jwks(call: Call) -> KeySet:
+    """The public keys that receipts of erasures, and tokens, are verified with (RFC 7517)."""
+    return convert(KeySet, call.operations.jwks())
 
 
 @routes.get("/v1/info", lane=Lane.LOOP)
