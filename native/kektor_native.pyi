@@ -137,8 +137,15 @@ class VectorIndex:
         """The same for (n, dim) queries on all cores; missing places hold slot 0xFFFFFFFF and score NaN."""
     def link(self, *, threads: int | None = None) -> None:
         """Link every waiting row now (`threads`: all cores), however small the index; returns when it is done."""
+    def vacuum(self, *, milliseconds: int = 5) -> tuple[int, int]:
+        """One step of taking removed nodes out of the graph and zeroing their bytes: (done, total), over when equal.
+
+        Nodes that linked to them get neighbours from behind them. Stop after any step: the next call goes on.
+        """
+    def refine(self, *, ef: int, milliseconds: int = 5) -> tuple[int, int]:
+        """One step of looking for better neighbours of every node with a walk of breadth `ef`: (done, total)."""
     def stats(self) -> dict[str, int | float | list[int]]:
-        """Counts (`live removed erased linked dead unlinked slots`), `levels` (nodes on each, from 0), `max_level`,
+        """Counts (`live removed erased linked dead unlinked slots`), `levels` (nodes on each, from 0), `max_level`, `entry`,
         `mean_degree`, and bytes of address space by arena (`bytes_rows`, …, of which `bytes_mapped` from files)."""
     # The chunk protocol (see src/chunks.rs).
     def freeze(self, lsn: int) -> list[Chunk]: ...

@@ -247,6 +247,13 @@ pub struct CodeTarget<'a> {
 }
 
 impl<'a> CodeTarget<'a> {
+    /// The row of a slot; None where there is none, or it was erased.
+    pub fn stored(codes: &'a Codes, slot: u32) -> Option<Self> {
+        let row = codes.get(slot)?;
+        let meta = codes.meta(row);
+        (meta.scale != 0.0).then_some(Self { codes, row, meta, _own: None })
+    }
+
     pub fn query(codes: &'a Codes, vector: &[f32]) -> Self {
         let mut bytes = vec![0u8; codes.width];
         let meta = codes.encode(vector, &mut bytes);

@@ -2,6 +2,7 @@
 
 use super::codes::{self, Codes};
 use super::links::{Links, MAX_LEVELS};
+use super::maintain::Maintenance;
 use super::rows::{norm, Rows};
 use super::score::Measure;
 use super::scratch::Scratch;
@@ -69,6 +70,7 @@ pub struct Index {
     entry_lock: Mutex<()>,
     pub applied: AtomicU64,
     pub checkpoints: Mutex<Checkpoints>,
+    pub maintenance: Mutex<Maintenance>,
     scratch: Mutex<Vec<Scratch>>,
     queued: AtomicBool,
     closing: AtomicBool,
@@ -111,6 +113,7 @@ impl Index {
             entry_lock: Mutex::new(()),
             applied: AtomicU64::new(0),
             checkpoints: Mutex::default(),
+            maintenance: Mutex::default(),
             scratch: Mutex::default(),
             queued: AtomicBool::new(false),
             closing: AtomicBool::new(false),
@@ -213,13 +216,7 @@ impl Index {
                 }
             }
             if erase && before & WRITTEN != 0 && before & ERASED == 0 {
-                self.states.change(*slot, ERASED, 0);
-                self.rows.erase(*slot);
-                if let Some(codes) = &self.codes {
-                    let _lock = self.links.lock(*slot);
-                    codes.erase(*slot);
-                }
-                self.counts.erased.fetch_add(1, Ordering::AcqRel);
+                self.erase(*slot);
             }
         }
         self.applied.fetch_max(lsn, Ordering::AcqRel);
@@ -227,6 +224,17 @@ impl Index {
             self.elect_entry();
         }
         removed
+    }
+
+    /// Zero the bytes of a slot that is not live. The caller holds `writer`.
+    pub fn erase(&self, slot: u32) {
+        self.states.change(slot, ERASED, 0);
+        self.rows.erase(slot);
+        if let Some(codes) = &self.codes {
+            let _lock = self.links.lock(slot);
+            codes.erase(slot);
+        }
+        self.counts.erased.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The stored bits of live slots, row after row.

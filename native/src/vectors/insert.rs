@@ -5,7 +5,7 @@ use super::index::Index;
 use super::score::{key, score_of, slot_of, Measure, UNKNOWN};
 use super::scratch::Scratch;
 use super::search::Walk;
-use super::states::{ERASED, LINKED, LIVE, WRITTEN};
+use super::states::{DYING, ERASED, LINKED, LIVE, WRITTEN};
 use std::io;
 use std::sync::atomic::{fence, Ordering};
 
@@ -144,6 +144,12 @@ impl Index {
                 scratch.best.drain_sorted(&mut keys);
                 if keys.is_empty() {
                     keys = dead;
+                    keys.retain(|key| self.states.get(slot_of::<true>(*key)) & DYING == 0);
+                    let entry = self.entry().filter(|(entry, top)| *entry != slot && *top >= level);
+                    if let (true, Some((entry, _))) = (keys.is_empty(), entry) {
+                        let score = target.place(entry).map_or(UNKNOWN, |row| target.one(row));
+                        keys.push(key::<true>(score, entry));
+                    }
                 }
             }
         }
@@ -155,7 +161,7 @@ impl Index {
     ///
     /// Copies of the base would fill the list and cut it off from everything else: at most half of it goes to them,
     /// and they keep nobody out.
-    fn select<M: Measure>(&self, base: &M, keys: &[u64], room: usize) -> Vec<u32> {
+    pub fn select<M: Measure>(&self, base: &M, keys: &[u64], room: usize) -> Vec<u32> {
         let mut kept: Vec<u32> = Vec::with_capacity(room);
         let mut others = Vec::with_capacity(room);
         let mut copies = 0;
@@ -194,7 +200,7 @@ impl Index {
     }
 
     /// Add `slot` to the list of `node`, choosing anew who stays when the list is full.
-    fn link_back<M: Measure>(&self, by: &M, node: u32, slot: u32, level: usize, scratch: &mut Scratch) {
+    pub fn link_back<M: Measure>(&self, by: &M, node: u32, slot: u32, level: usize, scratch: &mut Scratch) {
         let _lock = self.links.lock(node);
         let mut list = std::mem::take(&mut scratch.links);
         self.links.read(node, level, self.limit(), &mut list);

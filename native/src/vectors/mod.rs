@@ -5,6 +5,7 @@
 //! index     what belongs together: configuration, counts, add and remove
 //! tail      slots not linked yet            linkers   the threads that link them
 //! insert    a slot becomes a node           search    plans and walks     scan   exact search
+//! maintain  vacuum and refine
 //! rows      vectors    codes   a byte a component, for walks
 //! links     edges      states  one byte a slot
 //! score     sums to scores and keys         simd      sums
@@ -22,6 +23,7 @@ mod index;
 mod insert;
 mod linkers;
 mod links;
+mod maintain;
 mod python;
 mod rows;
 mod scan;

@@ -1,6 +1,7 @@
 //! The class Python sees: arrays in and out, errors, and the GIL let go for every call that does work.
 
 use super::index::{Config, Index, NO_SLOT};
+use super::maintain::Progress;
 use super::{Error, Metric};
 use crate::bitmap::Bitmap;
 use crate::chunks::{Chunk, Written};
@@ -20,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Queries of a batch that one thread takes at a time.
 const BATCH_STEP: usize = 8;
+/// A step of background work unless its caller says otherwise.
+const STEP_MS: u64 = 5;
 
 #[pyclass(module = "kektor_native", frozen)]
 pub struct VectorIndex {
@@ -282,6 +285,23 @@ impl VectorIndex {
             py.check_signals()?;
         }
         Ok(())
+    }
+
+    /// One step of a vacuum: how far it is, and how far it goes.
+    #[pyo3(signature = (*, milliseconds = STEP_MS))]
+    fn vacuum(&self, py: Python<'_>, milliseconds: u64) -> PyResult<(u64, u64)> {
+        let index = self.ready()?;
+        let Progress { done, total } = py.detach(|| index.vacuum(Duration::from_millis(milliseconds)));
+        Ok((done, total))
+    }
+
+    /// One step of a refinement.
+    #[pyo3(signature = (*, ef, milliseconds = STEP_MS))]
+    fn refine(&self, py: Python<'_>, ef: usize, milliseconds: u64) -> PyResult<(u64, u64)> {
+        let index = self.ready()?;
+        check_ef(Some(ef))?;
+        let Progress { done, total } = py.detach(|| index.refine(ef, Duration::from_millis(milliseconds)));
+        Ok((done, total))
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

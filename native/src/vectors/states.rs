@@ -12,8 +12,10 @@ pub const LIVE: u8 = 2;
 pub const LINKED: u8 = 4;
 /// The row's bytes were zeroed.
 pub const ERASED: u8 = 8;
+/// A node that a vacuum is about to take out: nothing new links to it.
+pub const DYING: u8 = 16;
 /// Every bit that has a meaning.
-pub const KNOWN: u8 = WRITTEN | LIVE | LINKED | ERASED;
+pub const KNOWN: u8 = WRITTEN | LIVE | LINKED | ERASED | DYING;
 
 const SHIFT: u32 = 16;
 

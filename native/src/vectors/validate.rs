@@ -3,7 +3,7 @@
 use super::index::{Index, LONG_TAIL};
 use super::links::MAX_LEVELS;
 use super::rows::scale_of;
-use super::states::{ERASED, KNOWN, LINKED, LIVE, WRITTEN};
+use super::states::{DYING, ERASED, KNOWN, LINKED, LIVE, WRITTEN};
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -135,6 +135,7 @@ impl Index {
         problems
             .check(entries[length..].iter().all(|e| *e == 0), || format!("{}: links behind the end", at()));
         let mut met = HashSet::with_capacity(length);
+        let dying = self.states.get(slot) & DYING != 0;
         for entry in &entries[..length] {
             let other = entry - 1;
             if other >= self.limit() {
@@ -143,7 +144,8 @@ impl Index {
             }
             problems.check(other != slot, || format!("{}: a link to itself", at()));
             problems.check(met.insert(other), || format!("{}: two links to {other}", at()));
-            problems.check(self.states.get(other) & LINKED != 0, || {
+            // Nodes on their way out may name others that went before them.
+            problems.check(dying || self.states.get(other) & LINKED != 0, || {
                 format!("{}: a link to {other}, no node", at())
             });
             let height = self.links.height(other);
@@ -204,6 +206,7 @@ impl Index {
             ("unlinked", self.tail.waiting() as f64),
             ("slots", f64::from(self.limit())),
             ("long_tail", LONG_TAIL as f64),
+            ("entry", self.entry().map_or(-1.0, |(slot, _)| f64::from(slot))),
             ("max_level", self.entry().map_or(-1.0, |(_, top)| top as f64)),
             ("bytes_rows", rows as f64),
             ("bytes_codes", codes as f64),
