@@ -20,6 +20,7 @@ from kektor.errors import NotFound
 from kektor.handles import IndexHandle, MemoryHandle, plain_value
 from kektor.memory.compaction import Compaction, Compactor
 from kektor.memory.context import MemoryContext
+from kektor.memory.forgetting.gone import BytesGone
 from kektor.memory.inputs import read_rule
 from kektor.memory.policies import write_policies
 from kektor.memory.requests import CreateIndexRequest, ScopeIn
@@ -98,7 +99,12 @@ class Database:
         )
         self.gateway = Gateway(engine, write_policies(context))
         self._compactor = Compactor(engine)
+        self._compactor.when_gone.append(
+            lambda done, at: self._say(BytesGone(context=context, before=done.time, at=at))
+        )
         self.gateway.subscribe(self._compactor.noticed)
+        if any(erasure.bytes_gone_at is None for erasure in engine.erasures()):
+            self._compactor.request()  # the run that was ahead when the database was closed
         self.operations = Operations(
             engine,
             self.gateway,
@@ -107,6 +113,10 @@ class Database:
             default_embedder=self._models.default,
             compactor=self._compactor,
         )
+
+    def _say(self, done: BytesGone) -> None:
+        by = Principal(Actor(channel="compaction"), ALL_RIGHTS, (Grant(None),))
+        self.gateway.submit(done, by)
 
     def principal(self, index: str | None = None, rule: ScopeRule = ScopeRule()) -> Principal:
         """Who a handle acts as: this database's actor, confined to a scope."""

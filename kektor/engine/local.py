@@ -29,7 +29,18 @@ from kektor.engine.audit import AuditEvent
 from kektor.engine.edges import Cost, EdgeRule
 from kektor.engine.filters import Filter, conjunction
 from kektor.engine.graph_reads import GraphReads
-from kektor.engine.port import Damage, EdgePage, EngineHealth, EngineStats, Graph, Page, Scored, Subgraph, Vector
+from kektor.engine.port import (
+    Compacted,
+    Damage,
+    EdgePage,
+    EngineHealth,
+    EngineStats,
+    Graph,
+    Page,
+    Scored,
+    Subgraph,
+    Vector,
+)
 from kektor.engine.port import Path as GraphPath
 from kektor.engine.records import Edge, Erasure, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
 from kektor.engine.recovery import recover
@@ -439,19 +450,21 @@ class LocalEngine:
         with self._checkpointing:
             return self._checkpoint(self._store)
 
-    def compact(self) -> int:
-        """Rid the files of everything erased; returns the last transaction whose erasures are gone.
+    def compact(self) -> Compacted:
+        """Rid the files of everything erased.
 
         The log ends a segment, two full checkpoints that share nothing with older ones take the place of all there
         are, the log before them goes, and so do the values of the audit that spoke of what was erased.
         """
         if self._store is None:
+            with self._commit:
+                erased = Compacted(self.lsn, self.tables.time)
             self._forget_in_audit()
-            return self.lsn
+            return erased
         with self._checkpointing:
             self._ready()
             with self._commit:
-                erased = self.lsn
+                erased = Compacted(self.lsn, self.tables.time)
             self._renew(self._store)
             self._store.clear_quarantine()
             self._forget_in_audit()

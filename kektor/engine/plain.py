@@ -23,6 +23,7 @@ from kektor.engine.edges import Cost, EdgeRule, cost_of
 from kektor.engine.filters import Filter, conjunction
 from kektor.engine.indexed import TEXT_FIELDS, about
 from kektor.engine.port import (
+    Compacted,
     Direction,
     EdgeAt,
     EdgePage,
@@ -321,8 +322,8 @@ class PlainEngine:
     def checkpoint(self) -> int:
         return self._world.lsn
 
-    def compact(self) -> int:
-        return self._world.lsn
+    def compact(self) -> Compacted:
+        return Compacted(self._world.lsn, self._world.time)
 
     def close(self) -> None:
         self._world = _World()

@@ -18,6 +18,7 @@ from kektor.engine.records import Edge, Erasure, Event, IndexSettings, Node, Nod
 from kektor.engine.view import View
 
 __all__ = [
+    "Compacted",
     "Damage",
     "Direction",
     "EdgeAt",
@@ -114,6 +115,13 @@ class Damage(NamedTuple):
     what: str
     lost: str
     action: str
+
+
+class Compacted(NamedTuple):
+    """The last transaction whose erasures have left every file, and its time."""
+
+    lsn: int
+    time: int
 
 
 class EngineHealth(NamedTuple):
@@ -334,7 +342,7 @@ class Engine(Protocol):
     def checkpoint(self) -> int:
         """Write a checkpoint of everything committed; returns its LSN."""
 
-    def compact(self) -> int:
-        """Rid the files of everything erased; returns the last transaction whose erasures are gone."""
+    def compact(self) -> Compacted:
+        """Rid the files of everything erased."""
 
     def close(self) -> None: ...

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from kektor import clock, times
-from kektor.engine.port import Engine
+from kektor.engine.port import Compacted, Engine
 from kektor.engine.records import Receipt
 
 __all__ = ["DELAY", "Compaction", "Compactor"]
@@ -40,8 +40,8 @@ class Compactor:
         self.last: Compaction | None = None
         self.failure: str | None = None
         """Why the last run that nobody waited for failed."""
-        self.when_gone: list[Callable[[int, int], None]] = []
-        """Told (transaction, time) of every run: what was erased up to that transaction is in no file any more."""
+        self.when_gone: list[Callable[[Compacted, int], None]] = []
+        """Told of every run and when it was done, before it answers."""
 
     def noticed(self, lsn: int, operation: str, index: str, receipt: Receipt) -> None:
         """A listener of the gateway: erasing asks for a run."""
@@ -71,11 +71,11 @@ class Compactor:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-        lsn, gone_at = self._engine.compact(), clock.now()
+        done, gone_at = self._engine.compact(), clock.now()
         for told in self.when_gone:
-            told(lsn, gone_at)
+            told(done, gone_at)
         self.failure = None
-        self.last = Compaction(False, lsn, times.format(gone_at))
+        self.last = Compaction(False, done.lsn, times.format(gone_at))
         return self.last
 
     def _run_alone(self) -> None:

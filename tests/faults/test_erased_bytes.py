@@ -64,6 +64,8 @@ def test_after_compaction_no_file_holds_what_was_erased(tmp_path: Path, again: b
     if again:
         db.close()
         db = _open(folder)
+    (receipt,) = db.engine.erasures()
+    assert receipt.bytes_gone_at is None, "erasing alone is not enough"
     db.compact()
     assert _holding(folder, ERASED.encode()) == []
     assert _holding(folder, _bits(VECTOR)) == []
@@ -74,6 +76,9 @@ def test_after_compaction_no_file_holds_what_was_erased(tmp_path: Path, again: b
     assert _holding(folder, _bits(VECTOR[::-1]))
     report = db.verify_audit()
     assert report.ok, report.findings
+    (receipt,) = db.engine.erasures()
+    assert receipt.bytes_gone_at is not None
+    assert receipt.bytes_gone_at > receipt.requested_at
     told = db.audit()
     assert any(event.erased for event in told)
     assert ERASED not in str(told)
@@ -137,7 +142,7 @@ def test_erasing_has_a_compaction_made_and_runs_are_shared(tmp_path: Path) -> No
     with _filled(tmp_path / "data") as db:
         runs: list[int] = []
         compactor = Compactor(db.engine, delay=0.3)
-        compactor.when_gone.append(lambda lsn, at: runs.append(lsn))
+        compactor.when_gone.append(lambda done, at: runs.append(done.lsn))
         db.gateway.subscribe(compactor.noticed)
         db.index("raw").delete(["id-ze"])
         for node_id in ("id-ze", "id-ma"):
