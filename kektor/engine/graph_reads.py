@@ -47,6 +47,13 @@ class GraphReads:
             found.truncated,
         )
 
+    def reached(self, root: NodeKey, depth: int) -> BitMap:
+        """Every slot within some hops of a root, which is among them."""
+        slot = self._seen(root)
+        if slot is None:
+            return BitMap()
+        return BitMap(traverse([slot], self._steps("hops"), depth=depth, limit=len(self._between) + 1).depth)
+
     def path(self, src: NodeKey, dst: NodeKey, *, max_depth: int, cost: Cost, limit: int) -> Path:
         start, goal = self._seen(src), self._seen(dst)
         if start is None or goal is None:

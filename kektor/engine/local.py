@@ -8,12 +8,11 @@ see a write up to one sync early; receipts and events leave only after it.
 import threading
 import time
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from kektor_native import CorruptFile
@@ -59,6 +58,8 @@ if TYPE_CHECKING:
     from kektor.storage.keys import KeyRing
 
 __all__ = ["CHECKPOINT_BYTES", "RETRY_AFTER", "LocalEngine"]
+
+Ranked: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.float32]]
 
 CHECKPOINT_BYTES = 64 << 20
 """Bytes of log after which a checkpoint is written in the background."""
@@ -253,9 +254,11 @@ class LocalEngine:
     def nearest(self, view: View, vector: Vector, k: int, *, ef: int | None = None) -> list[Scored]:
         with self._reading():
             space, visible = self._seen(view)
-        with _damage_named():
-            slots, scores = space.vectors.search(vector, k, ef=ef, filter=visible.native)
-        return self._scored(space, slots, scores)
+
+        def search(count: int) -> Ranked:
+            return space.vectors.search(vector, count, ef=ef, filter=visible.native)
+
+        return self._best(space, search, k)
 
     def nearest_batch(
         self, view: View, vectors: Vector, k: int, *, ef: int | None = None, threads: int | None = None
@@ -263,18 +266,26 @@ class LocalEngine:
         with self._reading():
             space, visible = self._seen(view)
         with _damage_named():
-            slots, scores = space.vectors.search_batch(vectors, k, ef=ef, filter=visible.native, threads=threads)
+            slots, scores = space.vectors.search_batch(vectors, k + 1, ef=ef, filter=visible.native, threads=threads)
+        # Rows in which nothing is tied are in their order already.
+        tied = np.flatnonzero((scores[:, 1:] == scores[:, :-1]).any(axis=1))
         with self._reading():
             key = space.names.key
-            ids = [[held.id for slot in row if (held := key(slot)) is not None] for row in slots.tolist()]
-        return ids, scores
+            ids = [[held.id for slot in row if (held := key(slot)) is not None] for row in slots[:, :k].tolist()]
+        for row in tied.tolist():
+            found = self.nearest(view, vectors[row], k, ef=ef)
+            ids[row] = [scored.key.id for scored in found]
+            scores[row, : len(found)] = [scored.score for scored in found]
+        return ids, np.ascontiguousarray(scores[:, :k])
 
     def match_text(self, view: View, query: str, k: int) -> list[Scored]:
         with self._reading():
             space, visible = self._seen(view)
-        with _damage_named():
-            slots, scores = space.texts.search(query, k, filter=visible.native)
-        return self._scored(space, slots, scores)
+
+        def search(count: int) -> Ranked:
+            return space.texts.search(query, count, filter=visible.native)
+
+        return self._best(space, search, k)
 
     def text_scores(self, view: View, query: str, keys: Sequence[NodeKey]) -> list[float]:
         with self._reading():
@@ -685,21 +696,38 @@ class LocalEngine:
         space = self._space(view.index)
         return space, self._applied.compilers[space.settings.number].compile(view)
 
-    def _scored(self, space: IndexSpace, slots: NDArray[np.uint32], scores: NDArray[np.float32]) -> list[Scored]:
-        """Keys and scores; equal scores in the order of content and then id, never of slot."""
+    def _best(self, space: IndexSpace, search: Callable[[int], Ranked], k: int) -> list[Scored]:
+        """The k best; equal scores in the order of content, then id, never of slot.
+
+        What is tied with the last place is asked for until all of it is there, since a structure may know no other
+        order than that of slots.
+        """
+        asked = k + 1
+        with _damage_named():
+            slots, scores = search(asked)
+            while len(slots) == asked and scores[-1] == scores[k - 1]:
+                asked *= 4
+                slots, scores = search(asked)
         with self._reading():
+            if len(slots) > k:
+                slots, scores = _without_hopeless(space, slots, scores, k)
+            order = space.names.by_content(slots).tolist()
             found = [
-                (Scored(key, score), slot)
-                for slot, score in zip(slots.tolist(), scores.tolist(), strict=True)
+                (-score, content, key.id, key.scope, Scored(key, score))
+                for slot, score, content in zip(slots.tolist(), scores.tolist(), order, strict=True)
                 if (key := space.names.key(slot)) is not None
             ]
-            counts = Counter(scored.score for scored, _ in found)
+        return [entry[-1] for entry in sorted(found, key=lambda entry: entry[:-1])[:k]]
 
-            def order(entry: tuple[Scored, int]) -> tuple[float, bytes, str, Scope]:
-                (key, score), slot = entry
-                return -score, space.node(slot).digest if counts[score] > 1 else b"", key.id, key.scope
 
-            return [scored for scored, _ in sorted(found, key=order)]
+def _without_hopeless(space: IndexSpace, slots: NDArray[np.uint32], scores: NDArray[np.float32], k: int) -> Ranked:
+    """Of many tied with the last place only those whose content comes early enough."""
+    kept = scores > scores[k - 1]
+    tied = np.flatnonzero(scores == scores[k - 1])
+    content = space.names.by_content(slots[tied])
+    places = k - int(kept.sum())
+    kept[tied[content <= np.partition(content, places - 1)[places - 1]]] = True
+    return slots[kept], scores[kept]
 
 
 @contextmanager

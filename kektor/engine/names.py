@@ -3,7 +3,11 @@
 from array import array
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kektor.engine.records import Node, NodeKey, Origin, Scope
+from kektor.engine.ties import content_order
 
 __all__ = ["Names"]
 
@@ -22,6 +26,7 @@ class Names:
         self._places: dict[int, int] = {}
         self._keys: list[NodeKey | None] = []
         self._sessions = array("I")
+        self._order = array("Q")
         self._scopes: dict[Scope, Scope] = {}
         self._scope_numbers: dict[Scope, int] = {}
         self._session_numbers: dict[str, int] = {"": 0}
@@ -32,8 +37,10 @@ class Names:
         while len(self._keys) <= slot:
             self._keys.append(None)
             self._sessions.append(0)
+            self._order.append(0)
         self._keys[slot] = NodeKey(scope, node.id)
         self._sessions[slot] = self._session(node.session)
+        self._order[slot] = content_order(node.text)
         _append(self._ids, node.id, slot)
         _append(self._lineages, node.lineage, slot)
         if node.origin is not None:
@@ -69,6 +76,10 @@ class Names:
             if held is not None and held.scope == key.scope:
                 return slot
         return None
+
+    def by_content(self, slots: NDArray[np.uint32]) -> NDArray[np.uint64]:
+        """Numbers whose order is that of the nodes' content, whatever the slots; equal for equal content."""
+        return np.frombuffer(self._order, np.uint64)[slots]
 
     def of_id(self, node_id: str) -> tuple[int, ...]:
         """One slot for each scope that has the id."""

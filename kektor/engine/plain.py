@@ -4,6 +4,7 @@ Nothing is indexed and nothing is kept. Tests run every scenario against this an
 """
 
 import math
+import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -49,6 +50,7 @@ from kektor.engine.records import (
     State,
     Tombstone,
 )
+from kektor.engine.ties import tie_order
 from kektor.engine.view import View
 from kektor.errors import Internal, Invalid, NotFound
 
@@ -335,7 +337,13 @@ class PlainEngine:
 
     def _visible(self, view: View) -> list[Node]:
         index = self._index(view.index)
-        return [node for node in index.nodes.values() if view.admits(node, index.settings)]
+        seen = [node for node in index.nodes.values() if view.admits(node, index.settings)]
+        if view.around is None:
+            return seen
+        rule = EdgeRule(view.around.rels, view.around.direction)
+        whole = self.traverse(view.whole(), [view.around.root], rule, depth=view.around.depth, limit=sys.maxsize)
+        reached = {_key(node) for node, _ in whole.nodes}
+        return [node for node in seen if _key(node) in reached]
 
     def _step(
         self, view: View, rule: EdgeRule, through: Filter | None = None, *, ends: Collection[NodeKey] = ()
@@ -594,7 +602,7 @@ def _key(node: Node) -> NodeKey:
 
 
 def _best(scored: Iterator[tuple[Node, float]] | Any) -> list[Scored]:
-    ordered = sorted(scored, key=lambda pair: (-pair[1], pair[0].digest, pair[0].id, pair[0].scope))
+    ordered = sorted(scored, key=lambda pair: (-pair[1], *tie_order(pair[0])))
     return [Scored(_key(node), score) for node, score in ordered]
 
 

@@ -5,16 +5,16 @@ is tested against this.
 """
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kektor import times
 from kektor.engine.filters import MISSING, Filter, fields, matches
 from kektor.engine.freshness import Freshness, freshness
-from kektor.engine.records import IndexSettings, Kind, Moment, Node, Scope, State, Status, Trust
+from kektor.engine.records import IndexSettings, Kind, Moment, Node, NodeKey, Scope, State, Status, Trust
 
-__all__ = ["INCLUDABLE", "ScopeRule", "View", "depends_on_now", "ends_later", "lookup"]
+__all__ = ["INCLUDABLE", "Around", "ScopeRule", "View", "depends_on_now", "ends_later", "lookup"]
 
 INCLUDABLE = frozenset({"superseded", "archived", "proposed", "rejected"})
 """What `include` may name: what default reads withhold and a caller may ask for."""
@@ -41,12 +41,22 @@ class ScopeRule(Struct, frozen=True):
         )
 
 
+class Around(Struct, frozen=True):
+    """A part of the graph: what walks from a root reach within some hops, the root included."""
+
+    root: NodeKey
+    rels: frozenset[str] | None = None
+    direction: Literal["out", "in", "both"] = "both"
+    depth: int = 2
+
+
 class View(Struct, frozen=True):
     """What one caller may see of one index at one moment.
 
     `scopes` is a conjunction of disjunctions: the caller's grants are one entry, the request's own scope another.
     `now` is when the question is asked; `as_of` asks about the world then, `known_at` about what the database held
-    then. `history` also admits statements that held once.
+    then. `history` also admits statements that held once. `around` narrows it to a part of the graph, walked over all
+    that the caller may see; `admits` leaves it to the engine, which has the edges.
     """
 
     index: str
@@ -60,6 +70,11 @@ class View(Struct, frozen=True):
     tags: frozenset[str] | None = None
     filter: Filter | None = None
     history: bool = False
+    around: Around | None = None
+
+    def whole(self) -> "View":
+        """Without what narrows it to some of what the caller may see."""
+        return structs.replace(self, kinds=None, layers=None, tags=None, filter=None, around=None)
 
     def admits_scope(self, scope: Scope) -> bool:
         return all(any(rule.admits(scope) for rule in rules) for rules in self.scopes)

@@ -9,10 +9,12 @@ from msgspec import structs
 from pyroaring import BitMap
 
 from kektor.engine.columns import Columns, time_key
+from kektor.engine.edges import EdgeRule
 from kektor.engine.evaluate import evaluate
+from kektor.engine.graph_reads import GraphReads
 from kektor.engine.records import Status, Trust
 from kektor.engine.space import IndexSpace
-from kektor.engine.view import ScopeRule, View, depends_on_now, ends_later
+from kektor.engine.view import Around, ScopeRule, View, depends_on_now, ends_later
 
 __all__ = ["Compiled", "ViewCompiler"]
 
@@ -58,6 +60,8 @@ class ViewCompiler:
                 self._cache.move_to_end(key)
                 return known
         slots = self._admitted(view)
+        if view.around is not None:
+            slots &= self._reached(view, view.around)
         until = self._next_boundary(view.now) if view.as_of is None and view.known_at is None else _NEVER
         compiled = Compiled(slots, Bitmap(slots.serialize()), view.now, until)
         if depends_on_now(view):
@@ -81,6 +85,11 @@ class ViewCompiler:
             slots = self._holding(view, slots, view.now)
             return slots if view.filter is None else evaluate(view.filter, self._space, slots, view.now)
         return self._known(view, slots, view.known_at)
+
+    def _reached(self, view: View, around: Around) -> BitMap:
+        whole = self.compile(view.whole()).slots
+        rule = EdgeRule(around.rels, around.direction)
+        return GraphReads(self._space, view, rule, visible=whole, between=whole).reached(around.root, around.depth)
 
     def _known(self, view: View, slots: BitMap, known_at: int) -> BitMap:
         """Nodes that have not changed since are judged as today's; only the others need their history read."""

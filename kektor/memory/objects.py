@@ -24,6 +24,8 @@ from kektor.engine.records import (
 from kektor.engine.records import Edge as EdgeRecord
 from kektor.engine.records import Evidence as EvidenceRecord
 from kektor.engine.records import Tombstone as TombstoneRecord
+from kektor.query.plan.pipe import Aggregate
+from kektor.query.plan.run import Relaxed, StageTrace, Unresolved
 
 __all__ = [
     "Access",
@@ -51,6 +53,7 @@ __all__ = [
     "NodeOut",
     "NodeScore",
     "Path",
+    "PlanRun",
     "Premise",
     "Recall",
     "Review",
@@ -211,6 +214,7 @@ class Recall(Struct, frozen=True):
     history_used: bool
     trace_id: str
     trace: dict[str, Any] | None = None
+    plan: "PlanRun | None" = None
 
     def __str__(self) -> str:
         return self.context
@@ -220,6 +224,20 @@ class Recall(Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.hits)
+
+
+class PlanRun(Struct, frozen=True):
+    """How a plan went.
+
+    `program` is the plan as it was given or made of the question; `relaxed` the soft parts that were given up, in
+    their order; `unresolved` the names that nothing visible has; `aggregates` what was counted.
+    """
+
+    program: dict[str, Any]
+    stages: list[StageTrace]
+    relaxed: list[Relaxed]
+    unresolved: list[Unresolved]
+    aggregates: list[Aggregate]
 
 
 class ForgottenNode(Struct, frozen=True):

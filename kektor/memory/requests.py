@@ -17,6 +17,7 @@ __all__ = [
     "EvidenceIn",
     "EvolveRequest",
     "ForgetRequest",
+    "GraphIn",
     "HistoryMode",
     "LiftRequest",
     "LinkRequest",
@@ -190,7 +191,8 @@ class RecallRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     known_at: TimeIn | None = None
     include: list[str] = []
     history: HistoryMode = "auto"
-    mode: Literal["fast", "hybrid"] = "hybrid"
+    mode: Literal["fast", "hybrid", "plan"] = "hybrid"
+    plan: dict[str, Any] | None = None
     explain: bool = False
     now: TimeIn | None = None
     tz: str = "UTC"
@@ -257,8 +259,20 @@ class PatchNodeRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     reason: str = ""
 
 
+class GraphIn(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Only what walks from a node reach, the node included; the walk is over all that the caller sees."""
+
+    root: str
+    rels: list[str] | None = None
+    direction: Literal["out", "in", "both"] = "both"
+    depth: int = 2
+
+
 class SearchRequest(Struct, forbid_unknown_fields=True, kw_only=True):
-    """By vector, by text, or by both; `alpha` is the share of the vector."""
+    """By vector, by text, or by both; `alpha` is the share of the vector.
+
+    Of both, `convex` adds up the scores, each side stretched to 0..1, and `rrf` the reciprocal ranks.
+    """
 
     vector: list[float] | None = None
     text: str | None = None
@@ -266,9 +280,13 @@ class SearchRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     ef: int | None = None
     filter: str | dict[str, Any] | None = None
     alpha: float = 0.5
+    fusion: Literal["convex", "rrf"] = "convex"
+    graph: GraphIn | None = None
     include: list[str] = []
     kinds: list[str] | None = None
     scope: ScopeIn | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
     with_memories: bool = False
     tz: str = "UTC"
 
@@ -279,6 +297,8 @@ class SearchBatchRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     ef: int | None = None
     filter: str | dict[str, Any] | None = None
     scope: ScopeIn | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
     tz: str = "UTC"
 
 

@@ -1,15 +1,18 @@
 """Raw nodes, vector search and edges."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Scored, Vector
-from kektor.engine.records import IndexSettings, Receipt, Scope
-from kektor.engine.view import View
+from kektor.engine.records import IndexSettings, NodeKey, Receipt, Scope
+from kektor.engine.ties import content_order
+from kektor.engine.view import Around, View
 from kektor.errors import Invalid, NotFound
 from kektor.memory import requests as rq
 from kektor.memory.commands.edges import EdgeDraft, Link, Unlink
@@ -26,7 +29,7 @@ from kektor.memory.limits import (
     check_vector,
 )
 from kektor.memory.objects import BatchHits, SearchHit, memory_of
-from kektor.memory.reading import make_view
+from kektor.memory.reading import find_one, make_view
 from kektor.operations.base import BaseOperations
 
 __all__ = ["NodeOperations"]
@@ -146,14 +149,20 @@ class NodeOperations(BaseOperations):
             filter=request.filter,
             include=request.include,
             kinds=request.kinds,
+            as_of=request.as_of,
+            known_at=request.known_at,
             tz=request.tz,
         )
+        if request.graph is not None:
+            view = structs.replace(view, around=self._around(view, request.graph))
         found = self._find(view, request, query)
         if not request.with_memories:
             return [SearchHit(scored.key.id, scored.score, parts) for scored, parts in found]
         nodes = self.engine.fetch(view, [scored.key for scored, _ in found])
         return [
-            SearchHit(scored.key.id, scored.score, parts, memory_of(node, settings, now=view.now))
+            SearchHit(
+                scored.key.id, scored.score, parts, memory_of(node, settings, now=view.now, known_at=view.known_at)
+            )
             for (scored, parts), node in zip(found, nodes, strict=True)
             if node is not None
         ]
@@ -169,6 +178,8 @@ class NodeOperations(BaseOperations):
         filter: str | dict[str, Any] | None = None,
         scope: rq.ScopeIn | None = None,
         threads: int | None = None,
+        as_of: rq.TimeIn | None = None,
+        known_at: rq.TimeIn | None = None,
         tz: str = "UTC",
     ) -> tuple[list[list[str]], NDArray[np.float32]]:
         """Ids and scores of the k best for every row of (n, dim) queries, on all cores."""
@@ -180,7 +191,9 @@ class NodeOperations(BaseOperations):
                 field="vectors",
             )
         check_finite(vectors, settings, field="vectors")
-        view = make_view(self.engine, principal, index, scope=scope, filter=filter, tz=tz)
+        view = make_view(
+            self.engine, principal, index, scope=scope, filter=filter, as_of=as_of, known_at=known_at, tz=tz
+        )
         return self.engine.nearest_batch(view, vectors, k, ef=ef, threads=threads)
 
     def search_rows(self, index: str, request: rq.SearchBatchRequest, principal: Principal) -> BatchHits:
@@ -193,6 +206,8 @@ class NodeOperations(BaseOperations):
             ef=request.ef,
             filter=request.filter,
             scope=request.scope,
+            as_of=request.as_of,
+            known_at=request.known_at,
             tz=request.tz,
         )
         return BatchHits(ids, [row[: len(found)] for row, found in zip(scores.tolist(), ids, strict=True)])
@@ -245,21 +260,38 @@ class NodeOperations(BaseOperations):
     def _hybrid(
         self, view: View, request: rq.SearchRequest, query: Vector, text: str
     ) -> list[tuple[Scored, dict[str, float]]]:
-        """Both sides over-fetched, each stretched to 0..1 over the candidates, combined convexly."""
+        """Both sides over-fetched and fused; each side's part of a score is given."""
         depth = max(50, 4 * request.k)
-        keys = dict.fromkeys(
-            [s.key for s in self.engine.nearest(view, query, depth, ef=request.ef)]
-            + [s.key for s in self.engine.match_text(view, text, depth)]
-        )
-        wanted = list(keys)
-        vectors = _stretch(self.engine.vector_scores(view, query, wanted))
-        texts = _stretch(self.engine.text_scores(view, text, wanted))
+        near = [scored.key for scored in self.engine.nearest(view, query, depth, ef=request.ef)]
+        said = [scored.key for scored in self.engine.match_text(view, text, depth)]
+        wanted = list(dict.fromkeys([*near, *said]))
+        if request.fusion == "rrf":
+            sides = [_reciprocal(near, wanted), _reciprocal(said, wanted)]
+        else:
+            vectors = self.engine.vector_scores(view, query, wanted)
+            sides = [_stretch(vectors), _stretch(self.engine.text_scores(view, text, wanted))]
         found = []
-        for key, by_vector, by_text in zip(wanted, vectors, texts, strict=True):
+        for key, by_vector, by_text in zip(wanted, *sides, strict=True):
             parts = {"vector": request.alpha * by_vector, "text": (1 - request.alpha) * by_text}
             found.append((Scored(key, sum(parts.values())), parts))
-        found.sort(key=lambda entry: (-entry[0].score, entry[0].key.id))
-        return found[: request.k]
+        return self._ordered(view, found)[: request.k]
+
+    def _ordered(
+        self, view: View, found: list[tuple[Scored, dict[str, float]]]
+    ) -> list[tuple[Scored, dict[str, float]]]:
+        """Best first; ties in the order of content, then id, never of storage."""
+        counts = Counter(scored.score for scored, _ in found)
+        tied = [scored.key for scored, _ in found if counts[scored.score] > 1]
+        nodes = zip(tied, self.engine.fetch(view, tied), strict=True)
+        contents = {key: content_order(node.text) for key, node in nodes if node is not None}
+        return sorted(found, key=lambda f: (-f[0].score, contents.get(f[0].key, 0), f[0].key.id, f[0].key.scope))
+
+    def _around(self, view: View, graph: rq.GraphIn) -> Around:
+        if not 0 <= graph.depth <= 32:
+            raise Invalid(f"graph.depth must be 0 to 32, not {graph.depth}", field="graph.depth")
+        root = find_one(self.engine, view.whole(), check_id(graph.root, field="graph.root"), field="graph.root")
+        rels = None if graph.rels is None else frozenset(graph.rels)
+        return Around(NodeKey(root.scope, root.id), rels, graph.direction, graph.depth)
 
     def _index(self, name: str, principal: Principal) -> IndexSettings:
         settings = self.engine.index(name) if principal.grants_for(name) else None
@@ -330,6 +362,15 @@ def _check_k(k: int, ef: int | None) -> None:
         raise Invalid(f"k must be 1 to {LIMITS['k']:,}, not {k}", field="k")
     if ef is not None and not 1 <= ef <= 100_000:
         raise Invalid(f"ef must be 1 to 100,000, not {ef}", field="ef")
+
+
+_RANK_OFFSET = 60
+"""Reciprocal rank fusion's own constant: how little the first places count for more than the next."""
+
+
+def _reciprocal(ranked: Sequence[NodeKey], wanted: Sequence[NodeKey]) -> list[float]:
+    ranks = {key: 1.0 / (_RANK_OFFSET + place) for place, key in enumerate(ranked, 1)}
+    return [ranks.get(key, 0.0) for key in wanted]
 
 
 def _stretch(values: Sequence[float | None]) -> list[float]:

@@ -1,5 +1,7 @@
 """Reading memories: by id, by list, by history, by graph, by question."""
 
+from typing import Any
+
 from msgspec import structs
 
 from kektor import clock
@@ -7,6 +9,7 @@ from kektor.engine.gateway import Principal
 from kektor.engine.records import IndexSettings, Node, NodeKey
 from kektor.errors import Invalid, NotFound
 from kektor.memory import requests as rq
+from kektor.memory.inputs import instant
 from kektor.memory.limits import LIMITS, check_id, check_text
 from kektor.memory.objects import (
     Evidence,
@@ -21,6 +24,8 @@ from kektor.memory.objects import (
 from kektor.memory.reading import existing_index, find_one, make_view, only_by_id
 from kektor.memory.recall import recall
 from kektor.operations.base import BaseOperations
+from kektor.operations.plans import recall_by_plan
+from kektor.query.plan import Plan, compile_question, read_plan
 
 __all__ = ["ReadOperations"]
 
@@ -37,6 +42,10 @@ class ReadOperations(BaseOperations):
             raise Invalid(f"k must be 1 to {LIMITS['k']:,}, not {request.k}", field="k")
         if not 1 <= request.budget_tokens <= 1_000_000:
             raise Invalid(f"budget_tokens must be 1 to 1,000,000, not {request.budget_tokens}", field="budget_tokens")
+        asked_at = instant(request.now, field="now", tz=request.tz)
+        now = clock.now() if asked_at is None else asked_at
+        program = self._program(request, now)
+        plan = None if program is None else read_plan(program, tz=request.tz, now=now)
         view = make_view(
             self.engine,
             principal,
@@ -44,7 +53,7 @@ class ReadOperations(BaseOperations):
             scope=request.scope,
             filter=request.filter,
             include=request.include,
-            kinds=_RECALLED if request.kinds is None else request.kinds,
+            kinds=_kinds(plan) if request.kinds is None else request.kinds,
             layers=request.layers,
             tags=request.tags,
             as_of=request.as_of,
@@ -55,6 +64,10 @@ class ReadOperations(BaseOperations):
         settings = existing_index(self.engine, request.index)
         if settings is None:
             return Recall("empty", [], "", 0, [], [], [], Premise(), False, clock.new_id())
+        if plan is not None and program is not None:
+            return recall_by_plan(
+                self.context, settings, view, plan, program, k=request.k, budget_tokens=request.budget_tokens
+            )
         return recall(
             self.context,
             settings,
@@ -63,9 +76,17 @@ class ReadOperations(BaseOperations):
             k=request.k,
             budget_tokens=request.budget_tokens,
             history=request.history,
-            mode=request.mode,
+            mode="hybrid" if request.mode == "plan" else request.mode,
             explain=request.explain,
         )
+
+    def _program(self, request: rq.RecallRequest, now: int) -> dict[str, Any] | None:
+        """The plan as given, or as rules make it of the question; None when they find no more in it than words."""
+        if request.plan is not None:
+            if request.mode != "plan":
+                raise Invalid(f"a plan is run in mode 'plan', not {request.mode!r}", field="mode")
+            return request.plan
+        return compile_question(request.query, now=now, tz=request.tz) if request.mode == "plan" else None
 
     def get(
         self,
@@ -177,3 +198,9 @@ class ReadOperations(BaseOperations):
         if settings is None:
             raise NotFound(f"there is no {node_id!r} in index {index!r}", field="id")
         return settings, find_one(self.engine, view, check_id(node_id))
+
+
+def _kinds(plan: Plan | None) -> list[str]:
+    """What recall answers with, and what a plan names besides."""
+    named = [] if plan is None else [kind for stage in plan.stages for kind in stage.kinds]
+    return list(dict.fromkeys([*_RECALLED, *named]))

@@ -67,7 +67,7 @@ LIBRARY = {
     "Database.drop_index": "drop_index",
 }  # fmt: skip
 
-_NAMES_OF_COMMANDS = {"ingest_messages": "ingest"}
+_NAMES_OF_COMMANDS = {"ingest_messages": "ingest", **{name: name for name in OF_AN_INDEX}}
 
 
 def _operation_of(entry: EntryPoint) -> str | None:

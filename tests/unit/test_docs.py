@@ -24,6 +24,7 @@ RUN = [
     "docs/forgetting.md",
     "docs/graph.md",
     "docs/memory.md",
+    "docs/plans.md",
     "docs/recall.md",
     "docs/storage.md",
 ]

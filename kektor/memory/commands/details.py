@@ -5,11 +5,13 @@ from typing import Any, ClassVar
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
-from kektor.engine.records import Edge, Kind, Node, Receipt
+from kektor.engine.records import ActorKind, Edge, Kind, Node, Receipt
 from kektor.engine.view import ScopeRule
 from kektor.errors import Conflict, Invalid
 from kektor.memory.commands.base import MemoryCommand, key_of, target
 from kektor.memory.commands.lifecycle import OnOne
+from kektor.memory.policies.claims import denies
+from kektor.memory.policies.evidence import class_of
 
 __all__ = ["Confirm", "Reinforce", "Update"]
 
@@ -50,8 +52,10 @@ class Confirm(OnOne):
             raise Conflict(f"{node.id!r} is no longer current: there is nothing to confirm", field="id")
         if self.evidence is not None:
             self._link(tx, principal, node, self.evidence)
-        elif principal.actor.kind in ("agent", "gardener"):
-            raise Invalid("an agent confirms with evidence: the id of a source that was said since", field="evidence")
+        elif not _is_trusted(principal):
+            raise Invalid(
+                "an agent confirms with evidence: the id of a source that somebody else said since", field="evidence"
+            )
         tx.amend(self.index, key_of(node), confirmed_at=tx.time, confirmations=node.confirmations + 1)
         return Receipt("confirmed", id=node.id, version=node.version)
 
@@ -59,8 +63,17 @@ class Confirm(OnOne):
         source = target_source(tx, principal, self.index, source_id)
         if source.recorded_at <= max(node.confirmed_at, node.recorded_at):
             raise Invalid(f"source {source_id!r} is not newer than the last confirmation", field="evidence")
+        if class_of(source) == "self" and not _is_trusted(principal):
+            raise Invalid(f"source {source_id!r} is an agent's own word, which confirms nothing", field="evidence")
+        if denies(source.text, node):
+            raise Invalid(f"source {source_id!r} says otherwise: correct the memory instead", field="evidence")
         edge = Edge(source.id, "evidence_of", node.id, created_at=tx.time, actor=principal.actor)
         tx.put_edge(self.index, key_of(source), key_of(node), edge)
+
+
+def _is_trusted(principal: Principal) -> bool:
+    """Whether its word is enough without a source."""
+    return principal.actor.kind in (ActorKind.HUMAN, ActorKind.SERVICE)
 
 
 @dataclass(kw_only=True)

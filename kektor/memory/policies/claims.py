@@ -9,12 +9,13 @@ from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import ActorKind, Kind, Moment, Node, Scope, Status, Trust
 from kektor.memory.claims import SingleValued, Statement, compare, declared, statement_of
+from kektor.memory.claims.clauses import clauses_of
 from kektor.memory.claims.comparing import related_predicates
 from kektor.memory.claims.tables import default_single_valued
 from kektor.memory.drafts import Draft
-from kektor.text import Digester, fold
+from kektor.text import Digester, fold, sentences
 
-__all__ = ["Claims", "refines", "statement_in"]
+__all__ = ["Claims", "denies", "refines", "statement_in"]
 
 _RANK = {
     ActorKind.HUMAN: 4,
@@ -98,6 +99,20 @@ class Claims:
     def _topic(self, subject: str, predicate: str, scope: Scope) -> bytes:
         who = scope.user if subject == "i" and scope.user else subject
         return self._digester.digest("topic", fold(who), predicate)
+
+
+def denies(text: str, node: Node) -> bool:
+    """Whether some sentence of a text contradicts what a memory states."""
+    stated = statement_in(node)
+    if stated is None:
+        return False
+    single = SingleValued(default_single_valued())
+    for span in sentences(text):
+        for clause in clauses_of(text[span.start : span.end]):
+            said = statement_of(clause)
+            if said is not None and said.subject == stated.subject and compare(stated, said, single) == "conflict":
+                return True
+    return False
 
 
 def statement_in(node: Node) -> Statement | None:

@@ -10,7 +10,7 @@ from kektor.engine.records import Evidence, Kind, Node
 from kektor.errors import Blocked, Invalid
 from kektor.memory.drafts import Draft
 
-__all__ = ["EvidencePolicy"]
+__all__ = ["EvidencePolicy", "class_of"]
 
 _CLASS_OF_ROLE = {"user": "user", "assistant": "self", "tool": "tool", "system": "self"}
 
@@ -51,7 +51,7 @@ class EvidencePolicy:
         source = found[0]
         start, end = _locate(span, source)
         quote = source.text[start:end]
-        return structs.replace(span, start=start, end=end, quote=quote, cls=_class_of(source))
+        return structs.replace(span, start=start, end=end, quote=quote, cls=class_of(source))
 
 
 def _locate(span: Evidence, source: Node) -> tuple[int, int]:
@@ -72,7 +72,8 @@ def _locate(span: Evidence, source: Node) -> tuple[int, int]:
     return at, at + len(span.quote)
 
 
-def _class_of(source: Node) -> str:
+def class_of(source: Node) -> str:
+    """Whose word a source is: user, tool, self or doc."""
     if source.actor.kind == "agent":
         return "self"
     return _CLASS_OF_ROLE.get(str(source.metadata.get("role", "")), "doc")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kektor.engine.records import Kind, NodeKey
+from kektor.engine.ties import tie_order
 from kektor.memory.recall.candidates import Candidate
 from kektor.memory.recall.question import Question
 
@@ -66,7 +67,7 @@ def fuse(candidates: Sequence[Candidate], question: Question, weights: Weights =
         _fused(candidate, {**own[candidate.key], **_signs(candidate, question, totals, weights)})
         for candidate in candidates
     ]
-    return sorted(fused, key=lambda f: (-f.score, f.candidate.node.digest, f.candidate.node.id))
+    return sorted(fused, key=lambda f: (-f.score, *tie_order(f.candidate.node)))
 
 
 def _own(candidate: Candidate, best_text: float, weights: Weights) -> dict[str, float]:

@@ -5,17 +5,24 @@ import sys
 
 import typer
 
+<<<<<<< HEAD
 from kektor_server.cli import memories
 from kektor_server.cli.audit import audit
+=======
+from kektor_server.cli import details, graph, memories
+>>>>>>> main
 from kektor_server.cli.checking import doctor, version
 from kektor_server.cli.clients import setup
 from kektor_server.cli.compacting import compact
 from kektor_server.cli.exporting import export
 from kektor_server.cli.faults import OK, UNABLE, Fault, exit_code
+from kektor_server.cli.importing import import_
+from kektor_server.cli.indexes import indexes
 from kektor_server.cli.ingest import ingest
 from kektor_server.cli.output import print_fault
 from kektor_server.cli.review import review
 from kektor_server.cli.serving import mcp, serve, try_
+from kektor_server.cli.settings import config
 from kektor_server.cli.tombstones import tombstones
 
 __all__ = ["run"]
@@ -69,17 +76,31 @@ for name, command in (
     ("correct", memories.correct),
     ("retract", memories.retract),
     ("forget", memories.forget),
+    ("archive", details.archive),
+    ("restore-memory", details.restore_memory),
+    ("pin", details.pin),
+    ("unpin", details.unpin),
+    ("confirm", details.confirm),
+    ("update", details.update),
+    ("evidence", details.evidence),
+    ("link", graph.link),
+    ("unlink", graph.unlink),
+    ("edges", graph.edges),
+    ("path", graph.path),
     ("review", review),
     ("tombstones", tombstones),
     ("audit", audit),
     ("compact", compact),
     ("ingest", ingest),
+    ("import", import_),
     ("export", export),
     ("doctor", doctor),
     ("setup", setup),
+    ("config", config),
     ("version", version),
 ):
     app.command(name)(command)
 app.command("mcp", add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(
     mcp
 )
+app.add_typer(indexes)

@@ -15,6 +15,7 @@ from kektor.engine.records import Actor, ActorKind
 from kektor.errors import KektorError
 from kektor.ingest import IngestMessagesRequest
 from kektor.memory import requests as rq
+from kektor.memory.objects import index_of, stats_of
 from kektor.operations import Operations
 from kektor.operations.admin import CompactRequest
 from kektor.operations.audit import AuditRequest
@@ -89,6 +90,19 @@ def _tombstones(operations: Operations, principal: Principal, _about: str, field
     return operations.tombstones(fields["index"], principal, scope=_scope(fields), **page)
 
 
+def _evidence(operations: Operations, principal: Principal, about: str, fields: dict[str, Any]) -> Any:
+    spans = operations.evidence(fields["index"], about, principal, scope=_scope(fields))
+    return {"items": spans, "next_cursor": None}
+
+
+def _list_indexes(operations: Operations, principal: Principal, _about: str, _fields: dict[str, Any]) -> Any:
+    return {"items": [index_of(settings) for settings in operations.list_indexes(principal)], "next_cursor": None}
+
+
+def _without_index(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name != "index"}
+
+
 def _reviews(operations: Operations, principal: Principal, _about: str, fields: dict[str, Any]) -> Any:
     page = {name: fields[name] for name in ("status", "limit", "cursor") if name in fields}
     return operations.reviews(fields["index"], principal, scope=_scope(fields), **page)
@@ -107,6 +121,25 @@ RUNS: dict[str, Run] = {
     "evolve": lambda o, p, about, f: o.evolve(about, convert(rq.EvolveRequest, f), p),
     "correct": lambda o, p, about, f: o.correct(about, convert(rq.EvolveRequest, f), p),
     "retract": lambda o, p, about, f: o.change_state("retract", about, convert(rq.VerbRequest, f), p),
+    "archive": lambda o, p, about, f: o.change_state("archive", about, convert(rq.VerbRequest, f), p),
+    "restore": lambda o, p, about, f: o.change_state("restore", about, convert(rq.VerbRequest, f), p),
+    "pin": lambda o, p, about, f: o.pin(about, convert(rq.VerbRequest, f), p, pinned=True),
+    "unpin": lambda o, p, about, f: o.pin(about, convert(rq.VerbRequest, f), p, pinned=False),
+    "confirm": lambda o, p, about, f: o.confirm(about, convert(rq.ConfirmRequest, f), p),
+    "update": lambda o, p, about, f: o.update(about, convert(rq.UpdateRequest, f), p),
+    "evidence": _evidence,
+    "link": lambda o, p, about, f: o.link(f["index"], convert(rq.LinkRequest, _without_index(f)), p),
+    "unlink": lambda o, p, about, f: o.unlink(f["index"], convert(rq.UnlinkRequest, _without_index(f)), p),
+    "edges": lambda o, p, about, f: o.edges(f["index"], about, convert(rq.EdgesRequest, _without_index(f)), p),
+    "path": lambda o, p, about, f: o.path(f["index"], convert(rq.PathRequest, _without_index(f)), p),
+    "create_index": lambda o, p, about, f: index_of(o.create_index(convert(rq.CreateIndexRequest, f), p)),
+    "list_indexes": _list_indexes,
+    "get_index": lambda o, p, about, f: index_of(o.get_index(about, p)),
+    "index_stats": lambda o, p, about, f: stats_of(about, o.index_stats(about, p)),
+    "configure_index": lambda o, p, about, f: index_of(
+        o.configure_index(about, convert(rq.ConfigureIndexRequest, f), p)
+    ),
+    "drop_index": lambda o, p, about, f: o.drop_index(about, p, reason=f.get("reason", "")),
     "forget": lambda o, p, about, f: o.forget(convert(rq.ForgetRequest, f), p),
     "reviews": _reviews,
     "review": lambda o, p, about, f: o.review(about, convert(rq.ReviewRequest, f), p),

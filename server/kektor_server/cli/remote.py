@@ -38,10 +38,13 @@ class RemoteTarget:
 
     def call(self, operation: str, fields: Mapping[str, Any], about: str = "") -> Any:
         """Run one operation; returns plain JSON values, raises Fault."""
-        method, path = OPERATIONS[operation]
+        method, path, has_body = OPERATIONS[operation]
         path = path.replace("{id}", quote(about, safe=""))
+        if "{index}" in path:
+            path = path.replace("{index}", quote(str(fields["index"]), safe=""))
+            fields = {name: value for name, value in fields.items() if name != "index"}
         body = None
-        if method in ("GET", "DELETE"):
+        if method in ("GET", "DELETE") and not has_body:
             path = f"{path}?{urlencode(_query(fields), doseq=True)}"
         else:
             body = json.dumps(fields).encode()

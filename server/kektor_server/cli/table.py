@@ -6,10 +6,14 @@ __all__ = ["OPERATIONS", "Operation"]
 
 
 class Operation(NamedTuple):
-    """A route; `{id}` stands in its path for what the operation is about. Fields go into the body, or the query."""
+    """A route; `{id}` stands in its path for what the operation is about, `{index}` for the field of that name.
+
+    The other fields go into the query of a GET or DELETE, unless that has a body, and else into the body.
+    """
 
     method: str
     path: str
+    body: bool = False
 
 
 OPERATIONS = {
@@ -22,6 +26,22 @@ OPERATIONS = {
     "correct": Operation("POST", "/v1/memories/{id}/correct"),
     "retract": Operation("POST", "/v1/memories/{id}/retract"),
     "forget": Operation("POST", "/v1/forget"),
+    **{
+        verb: Operation("POST", f"/v1/memories/{{id}}/{verb}")
+        for verb in ("archive", "restore", "pin", "unpin", "confirm")
+    },
+    "update": Operation("PATCH", "/v1/memories/{id}"),
+    "evidence": Operation("GET", "/v1/memories/{id}/evidence"),
+    "link": Operation("POST", "/v1/indexes/{index}/edges"),
+    "unlink": Operation("DELETE", "/v1/indexes/{index}/edges", body=True),
+    "edges": Operation("GET", "/v1/indexes/{index}/nodes/{id}/edges"),
+    "path": Operation("POST", "/v1/indexes/{index}/graph/path"),
+    "create_index": Operation("POST", "/v1/indexes"),
+    "list_indexes": Operation("GET", "/v1/indexes"),
+    "get_index": Operation("GET", "/v1/indexes/{id}"),
+    "index_stats": Operation("GET", "/v1/indexes/{id}/stats"),
+    "configure_index": Operation("PATCH", "/v1/indexes/{id}"),
+    "drop_index": Operation("DELETE", "/v1/indexes/{id}"),
     "reviews": Operation("GET", "/v1/reviews"),
     "review": Operation("POST", "/v1/reviews/{id}"),
     "tombstones": Operation("GET", "/v1/tombstones"),

@@ -110,7 +110,64 @@ def test_a_conversation_is_kept_once_however_often_it_is_sent(kektor: Door, tmp_
     assert found["hits"][0]["memory"]["metadata"]["speaker"] == "Dana"
 
 
+def test_what_may_happen_to_a_memory_besides_its_statement(kektor: Door) -> None:
+    saved = kektor("remember", "Dana owns the Henderson account", "--tag", "crm")["id"]
+    assert kektor("archive", saved, "--reason", "closed")["outcome"] == "archived"
+    assert kektor("list")["items"] == []
+    kektor("restore-memory", saved)
+    kektor("pin", saved)
+    kektor("update", saved, "--tag", "sales", "--layer", "episodic", "--metadata", '{"ticket": 12}')
+    memory = kektor("get", saved)
+    assert (memory["tags"], memory["layer"], memory["metadata"], memory["pinned"], memory["version"]) == (
+        ["sales"], "episodic", {"ticket": 12}, True, 1,
+    )  # fmt: skip
+    kektor("unpin", saved)
+    kektor("update", saved, "--no-tags")
+    memory = kektor("get", saved)
+    assert (memory["tags"], memory["pinned"]) == ([], False)
+    assert kektor("confirm", saved)["id"] == saved
+    assert kektor("evidence", saved) == {"items": [], "next_cursor": None}
+    for arguments in (["--tag", "x", "--no-tags"], ["--metadata", "{"], ["--metadata", "[]"]):
+        assert kektor("update", saved, *arguments, code=2)["error"]["code"] == "invalid"
+
+
+def test_memories_are_linked_and_the_links_walked(kektor: Door) -> None:
+    ids = [kektor("remember", f"{name} works at the ferry")["id"] for name in ("Ana", "Ben", "Cleo")]
+    kektor("link", ids[0], "trained", ids[1], "--weight", "0.5", "--valid-from", "2026-01")
+    kektor("link", ids[1], "trained", ids[2])
+    found = kektor("edges", ids[1], "--direction", "in")["items"]
+    assert [(edge["src"], edge["weight"]) for edge in found] == [(ids[0], 0.5)]
+    page = kektor("edges", ids[1], "--limit", "1")
+    assert len(kektor("edges", ids[1], "--cursor", page["next_cursor"])["items"]) == 1
+    assert [memory["id"] for memory in kektor("path", ids[0], ids[2])["nodes"]] == ids
+    kektor("unlink", ids[1], "trained", ids[2])
+    assert kektor("path", ids[0], ids[2])["nodes"] == []
+    assert kektor("unlink", ids[1], "trained", ids[2], code=1)["error"]["code"] == "not_found"
+    said = kektor.machine.run("edges", ids[0], *kektor.flags).stdout
+    assert said == f"{ids[0]} trained {ids[1]}\n"
+
+
+def test_an_index_from_its_making_to_its_end(kektor: Door) -> None:
+    made = kektor("index", "create", "ledger", "--dim", "3", "--metric", "l2", "--policy", "write=gated")
+    assert (made["name"], made["dim"], made["metric"], made["policy"]["write"]) == ("ledger", 3, "l2", "gated")
+    assert kektor("index", "create", "ledger", "--dim", "3", code=1)["error"]["code"] == "conflict"
+    assert [each["name"] for each in kektor("index", "list")["items"]] == ["ledger"]
+    kektor("index", "configure", "ledger", "--policy", "write=open")
+    shown = kektor("index", "show", "ledger")
+    assert (shown["policy"]["write"], shown["stats"]["nodes"]) == ("open", 0)
+    for arguments in (["--policy", "write"], ["--policy", "write=shut"], []):
+        assert kektor("index", "configure", "ledger", *arguments, code=2)["error"]["code"] == "invalid"
+    assert kektor("index", "delete", "ledger", code=2)["error"]["field"] == "yes"
+    kektor("index", "delete", "ledger", "--yes", "--reason", "no longer kept")
+    assert kektor("index", "show", "ledger", code=1)["error"]["code"] == "not_found"
+
+
 REFUSED = (
+    (["archive", "nobody"], 1, "not_found"),
+    (["confirm", "nobody"], 1, "not_found"),
+    (["edges", "nobody"], 1, "not_found"),
+    (["link", "nobody", "knows", "nobody"], 1, "not_found"),
+    (["index", "show", "nowhere"], 1, "not_found"),
     (["recall", " "], 2, "invalid"),
     (["recall", "x", "-k", "0"], 2, "invalid"),
     (["recall", "x", "--mode", "psychic"], 2, "invalid"),

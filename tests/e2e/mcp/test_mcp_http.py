@@ -140,10 +140,11 @@ def test_a_server_with_a_listener_ends_when_told_to(tmp_path: Path) -> None:
         async def work(client: Client) -> None:
             async with client.listen(resource_subscriptions=["kektor://default/map"]):
                 running["process"].terminate()
-                await asyncio.to_thread(lambda: wait_for(lambda: running["process"].poll() is not None, "the end"))
+                await asyncio.to_thread(running["process"].wait, 60)
 
         with suppress(Exception):  # however the client takes it, the server has ended
             with_client(f"{running['url']}/mcp", work)
+        wait_for(lambda: running["process"].poll() is not None, "the end")
         assert running["process"].returncode == 0
     machine.halt()
     assert machine.processes() == []

@@ -45,7 +45,26 @@ COMMANDS: dict[Operation, tuple[list[str], dict[str, str]]] = {
         {"valid_from": "--valid-from", "partial": "--partial", "remainder": "--remainder", "reason": "--reason"},
     ),
     "retract": (["retract"], {"reason": "--reason"}),
-    "archive": (["forget", "--mode", "archive", "--yes"], {"reason": "--reason"}),
+    "archive": (["archive"], {"reason": "--reason"}),
+    "restore": (["restore-memory"], {"reason": "--reason"}),
+    "pin": (["pin"], {"reason": "--reason"}),
+    "unpin": (["unpin"], {"reason": "--reason"}),
+    "confirm": (["confirm"], {"evidence": "--evidence", "reason": "--reason"}),
+    "update": (["update"], {"tags": "--tag", "layer": "--layer", "metadata": "--metadata", "reason": "--reason"}),
+    "evidence": (["evidence"], {}),
+    "link": (["link"], {"weight": "--weight", "valid_from": "--valid-from", "valid_to": "--valid-to"}),
+    "unlink": (["unlink"], {"reason": "--reason"}),
+    "edges": (
+        ["edges"],
+        {
+            "direction": "--direction", "rel": "--rel", "rels": "--rel", "limit": "--limit", "cursor": "--cursor",
+            "as_of": "--as-of", "known_at": "--known-at",
+        },
+    ),
+    "path": (
+        ["path"],
+        {"rels": "--rel", "max_depth": "--max-depth", "as_of": "--as-of", "known_at": "--known-at"},
+    ),
     "forget": (
         ["forget", "--yes"],
         {
@@ -107,8 +126,7 @@ class CliDoor:
                 arguments += _flagged(flags.get(name, f"--{name.replace('_', '-')}"), value)
             done = self.machine.run(*arguments, "--", *positional)
         if done.returncode == 0 or (done.stdout and not done.stderr):
-            answer = json.loads(done.stdout)
-            return answer["receipt"] if operation == "archive" else answer
+            return json.loads(done.stdout)
         raise Refused(json.loads(done.stderr)["error"])
 
 
@@ -122,6 +140,13 @@ def _positional(operation: Operation, about: str | None, given: dict[str, Any], 
     if operation == "lift":
         given["lift"] = about
         return []
+    if operation == "link":
+        (edge,) = given.pop("edges")
+        given |= edge
+    if operation in ("link", "unlink"):
+        return [given.pop("src"), given.pop("rel"), given.pop("dst")]
+    if operation == "path":
+        return [given.pop("src"), given.pop("dst")]
     if operation in ("archive", "review"):
         return [str(about)]
     return [*([] if about is None else [about]), *(given.pop(name) for name in ("text", "query") if name in given)]
