@@ -5,12 +5,8 @@ import sys
 
 import typer
 
-<<<<<<< HEAD
-from kektor_server.cli import memories
-from kektor_server.cli.audit import audit
-=======
 from kektor_server.cli import details, graph, memories
->>>>>>> main
+from kektor_server.cli.audit import audit
 from kektor_server.cli.checking import doctor, version
 from kektor_server.cli.clients import setup
 from kektor_server.cli.compacting import compact
