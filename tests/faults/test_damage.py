@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from kektor_native import Frame, Segment
 
 import kektor
 from kektor.engine.local import LocalEngine
@@ -150,6 +151,36 @@ def test_a_lost_transaction_costs_what_it_wrote_and_what_rests_on_it(tmp_path: P
         assert len(kept) == 1
         assert b"he second" in kept[0].read_bytes()
         db.memory().forget(ids=["a"], mode="erase")
+
+
+STEP = 1 if "KEKTOR_FAULT_ROUNDS" in os.environ else 149
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+def test_a_log_cut_anywhere_in_its_last_frames_holds_what_is_before_the_cut(tmp_path: Path) -> None:
+    """At every byte (every 149th by default): whole transactions up to the cut, and nothing of the one it hit."""
+    live = tmp_path / "live"
+    with kektor.open(live, embedder=HashingEmbedder()) as db:
+        for text in WORDS:
+            db.memory().remember(text)
+        shutil.copytree(live, tmp_path / "copy")
+    (tmp_path / "copy" / "LOCK").unlink()
+    (path,) = (tmp_path / "copy" / "log").iterdir()
+    segment = Segment(str(path))
+    offsets = [frame.offset for frame in segment.frames() if isinstance(frame, Frame)]
+    for cut in [*offsets[-2:], *range(offsets[-2] + 1, segment.end, STEP)]:
+        folder = tmp_path / "cut"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(tmp_path / "copy", folder)
+        os.truncate(folder / "log" / path.name, cut)
+        with _open(folder) as db:
+            # The first transaction made the index; a frame is whole without the zeros that pad it to 8 bytes.
+            least, most = (sum(end - pad <= cut for end in [*offsets[1:], segment.end]) - 1 for pad in (0, 7))
+            assert _texts(db) in (WORDS[:least], WORDS[:most]), cut
+            assert db.verify_audit().ok
+            db.memory().remember("Said afterwards")
+            assert _texts(db)[-1] == "Said afterwards"
 
 
 def _as_newer_manifest(path: Path) -> None:
