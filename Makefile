@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 9091
 
-.PHONY: help setup run test faults check bench fmt clean
+.PHONY: help setup run test faults check bench inspect fmt clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F ':.*?## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ check: setup ## Lint, types, import rules, Rust format, lints and tests
 
 bench: setup ## Run the benchmarks in their short form (see benchmarks/README.md)
 	@scripts/bench
+
+inspect: setup ## Have the MCP inspector list and call every tool (needs npx and its registry)
+	@KEKTOR_INSPECTOR=@modelcontextprotocol/inspector@0.17.5 $(BIN)/python -m pytest tests/conformance/test_mcp_every_tool.py
 
 fmt: setup ## Format Python and Rust
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -2,6 +2,7 @@
 
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime
 from typing import Any
 
@@ -28,6 +29,7 @@ from kektor.memory.objects import (
     Path,
     Recall,
     Review,
+    SessionPage,
     Subgraph,
     Tombstone,
     memory_of,
@@ -36,7 +38,7 @@ from kektor.memory.reading import only_by_id
 from kektor.operations import Operations
 from kektor.operations.graph import Progress
 
-__all__ = ["IndexHandle", "MemoryHandle", "plain_value"]
+__all__ = ["IndexHandle", "MemoryHandle", "SessionHandle", "plain_value"]
 
 Time = str | int | float | datetime | date
 Filter = str | Mapping[str, Any]
@@ -131,9 +133,9 @@ class MemoryHandle:
         return self._operations.reinforce(self._index, list(ids), None, self._principal)
 
     def forget(self, *, ids: Sequence[str] | None = None, **fields: Any) -> Forgotten:
-        """Forget by `ids`, `query`, `filter` or `preview`; one of them.
+        """Forget by `ids`, `query`, `filter`, `preview` or `expired=True`; one of them.
 
-        `mode` is `retract` (default), `archive` or `erase`. By query or filter it is a preview unless
+        `mode` is `retract` (default), `archive` or `erase`. By query, filter or age it is a preview unless
         `dry_run=False`; `forget(preview=shown.preview)` does exactly what was shown. Also `reason, idempotency_key,
         now, tz`.
         """
@@ -153,6 +155,36 @@ class MemoryHandle:
     def erasure(self, id: str) -> ForgetReceipt:
         """One receipt."""
         return self._operations.erasure(id, self._principal)
+
+    def share(self, id: str, *, to: Mapping[str, Any], **fields: Any) -> Receipt:
+        """Copy a memory to another scope or index: `to={"index"?, "scope"?: {"user", "agent", "project"}}`.
+
+        The copy knows what it is a copy of, so that erasing the original reaches it. `move=True` archives the original.
+        """
+        return self._operations.share(id, self._request(rq.ShareRequest, to=_plain(to), **fields), self._principal)
+
+    def start_session(self, id: str | None = None, **fields: Any) -> Receipt:
+        """Begin a session; `title` is optional. The receipt's id is its name."""
+        return self._operations.start_session(self._request(rq.StartSessionRequest, id=id, **fields), self._principal)
+
+    def end_session(self, session: str, **fields: Any) -> Receipt:
+        """Summarise a session in its own words; `of` is the summary's id. Its messages are recalled as before."""
+        return self._operations.end_session(session, self._request(rq.EndSessionRequest, **fields), self._principal)
+
+    @contextmanager
+    def session(self, id: str | None = None, *, title: str | None = None) -> Iterator["SessionHandle"]:
+        """A session for the length of a block, which ends it.
+
+        >>> with mem.session("monday") as talk:
+        ...     talk.say("user", "I moved to Oslo in May.")  # doctest: +SKIP
+        """
+        name = str(self.start_session(id, title=title).id)
+        yield SessionHandle(self, name)
+        self.end_session(name)
+
+    def sessions(self, **fields: Any) -> SessionPage:
+        """A page of sessions in the order in which they began. Fields: `limit, cursor`."""
+        return self._operations.sessions(self._index, self._principal, **fields)
 
     def tombstones(self) -> list[Tombstone]:
         """What must not come back, oldest first: `class_` is `value` (rejected) or `erasure`."""
@@ -256,6 +288,24 @@ class MemoryHandle:
         if "index" in fields:
             raise Invalid("this handle is of one index: open another with db.memory(index)", field="index")
         return convert(kind, {"index": self._index, **_plain(fields)})
+
+
+class SessionHandle:
+    """One session of a memory handle."""
+
+    def __init__(self, memory: MemoryHandle, name: str) -> None:
+        self._memory = memory
+        self.name = name
+
+    def say(self, role: str, content: str, **fields: Any) -> str:
+        """Keep one message; returns its id. Fields: `at, speaker, id, metadata`."""
+        message = {"role": role, "content": content, **fields}
+        receipt = self._memory.ingest_messages([message], session=self.name)
+        return str((receipt.ids or [""])[0])
+
+    def ingest(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> Receipt:
+        """Keep several messages."""
+        return self._memory.ingest_messages(messages, session=self.name, **fields)
 
 
 class IndexHandle:

@@ -10,21 +10,19 @@ The data is CC BY-NC 4.0, for evaluation only; it is read from KEKTOR_BENCH_DATA
 """
 
 import argparse
-import hashlib
 import json
 import os
 import platform
 import re
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from dialogues import CATEGORIES, DATA_FILE, DATA_SHA256, Dialogue, Question, ingest, load
 from rank_bm25 import BM25Okapi
 from rich.console import Console
 from rich.progress import track
@@ -32,93 +30,12 @@ from rich.table import Table
 
 import kektor
 
-DATA_FILE = "locomo-dev.json"
-DATA_SHA256 = "1c9979aed9f236d0d6700ff90f205f01c1796875da7956cf94672edd87753933"
-CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 CUTOFFS = (5, 10, 20)
 TOKEN_BUDGET = 1500
-_TURN = re.compile(r"D(\d+):(?:\d+:)?(\d+)")
-
-
-class Turn(NamedTuple):
-    id: str
-    session: int
-    at: datetime
-    speaker: str
-    text: str
-
-
-class Question(NamedTuple):
-    text: str
-    category: int
-    evidence: frozenset[str]
-
-
-class Dialogue(NamedTuple):
-    name: str
-    turns: list[Turn]
-    questions: list[Question]
 
 
 Ranker = Callable[[str], Sequence[str]]
 """A question to turn ids, best first."""
-
-
-def load(folder: Path) -> list[Dialogue]:
-    """Read the pinned file; a different one is refused, since figures of two files cannot be compared."""
-    path = folder / DATA_FILE
-    if not path.exists():
-        sys.exit(f"{path} is not there: set KEKTOR_BENCH_DATA to the folder that holds {DATA_FILE}")
-    raw = path.read_bytes()
-    digest = hashlib.sha256(raw).hexdigest()
-    if digest != DATA_SHA256:
-        sys.exit(f"{path} has sha256 {digest}, this benchmark is pinned to {DATA_SHA256}")
-    return [_dialogue(sample) for sample in json.loads(raw)]
-
-
-def _dialogue(sample: dict[str, Any]) -> Dialogue:
-    conversation = sample["conversation"]
-    turns = []
-    numbers = sorted(int(key.split("_")[1]) for key in conversation if re.fullmatch(r"session_\d+", key))
-    for number in numbers:
-        at = datetime.strptime(conversation[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y")
-        turns += [
-            Turn(turn["dia_id"], number, at, turn["speaker"], _words(turn))
-            for turn in conversation[f"session_{number}"]
-        ]
-    known = {turn.id for turn in turns}
-    questions = [
-        Question(qa["question"], qa["category"], evidence)
-        for qa in sample["qa"]
-        if qa["category"] in CATEGORIES and (evidence := _evidence(qa["evidence"]) & known)
-    ]
-    return Dialogue(sample["sample_id"], turns, questions)
-
-
-def _words(turn: dict[str, Any]) -> str:
-    caption = turn.get("blip_caption")
-    return f"{turn['text']} [shares {caption}]" if caption else turn["text"]
-
-
-def _evidence(given: Sequence[str]) -> frozenset[str]:
-    """Ids are written loosely: several in one string, leading zeros, a stray colon; unknown ones are dropped."""
-    return frozenset(f"D{a}:{int(b)}" for text in given for a, b in _TURN.findall(text))
-
-
-def ingest(db: kektor.Database, dialogue: Dialogue) -> float:
-    """Seconds for all sessions of a dialogue."""
-    memory = db.memory("locomo", project=dialogue.name)
-    started = time.perf_counter()
-    for session in dict.fromkeys(turn.session for turn in dialogue.turns):
-        memory.ingest_messages(
-            [
-                {"role": "user", "content": t.text, "speaker": t.speaker, "at": t.at.isoformat(), "id": t.id}
-                for t in dialogue.turns
-                if t.session == session
-            ],
-            session=f"{dialogue.name}-{session}",
-        )
-    return time.perf_counter() - started
 
 
 def kektor_ranker(db: kektor.Database, dialogue: Dialogue, latencies: list[float]) -> Ranker:
@@ -189,7 +106,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="folder for the result file")
     options = parser.parse_args()
     console = Console()
-    dialogues = load(Path(os.environ.get("KEKTOR_BENCH_DATA", ".")))[: options.limit]
+    dialogues = load()[: options.limit]
     latencies: list[float] = []
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder, kektor.open(folder, embedder=options.embedder) as db:

@@ -200,11 +200,13 @@ class LocalEngine:
             return [node for slot, node in space.lineage(scope, lineage) if slot in visible.slots]
 
     def session(self, view: View, scope: Scope, session: str) -> list[Node]:
+        return [node for node in self.in_session(view, session) if node.scope == scope]
+
+    def in_session(self, view: View, session: str) -> list[Node]:
         with self._reading():
             space, visible = self._seen(view)
             slots = space.columns.having("session", session) & visible.slots
-            nodes = [space.node(slot) for slot in sorted(slots, key=space.names.place)]
-            return [node for node in nodes if node.scope == scope]
+            return [space.node(slot) for slot in sorted(slots, key=space.names.place)]
 
     def neighbours(self, view: View, keys: Sequence[NodeKey], *, reach: int) -> list[tuple[tuple[NodeKey, ...], ...]]:
         with self._reading():

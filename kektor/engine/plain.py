@@ -139,6 +139,9 @@ class PlainEngine:
     def session(self, view: View, scope: Scope, session: str) -> list[Node]:
         return [node for node in self._visible(view) if node.scope == scope and node.session == session]
 
+    def in_session(self, view: View, session: str) -> list[Node]:
+        return [node for node in self._visible(view) if node.session == session]
+
     def neighbours(self, view: View, keys: Sequence[NodeKey], *, reach: int) -> list[tuple[tuple[NodeKey, ...], ...]]:
         sources = [node for node in self._visible(view) if node.kind is Kind.SOURCE and node.session]
         found: list[tuple[tuple[NodeKey, ...], ...]] = []

@@ -256,6 +256,9 @@ class Engine(Protocol):
     def session(self, view: View, scope: Scope, session: str) -> list[Node]:
         """Visible nodes of one session, in the order they were recorded."""
 
+    def in_session(self, view: View, session: str) -> list[Node]:
+        """Visible nodes of the sessions of a name, of every scope."""
+
     def neighbours(self, view: View, keys: Sequence[NodeKey], *, reach: int) -> list[tuple[tuple[NodeKey, ...], ...]]:
         """For each source of a session the visible sources around it there, as recorded: entry d holds those d + 1
         places before and after it. Empty for what is no source of a session."""

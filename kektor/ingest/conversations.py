@@ -10,7 +10,8 @@ from msgspec import Struct, structs
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import Item, Kind, Moment, Receipt, Scope
-from kektor.errors import NotFound
+from kektor.errors import Invalid, NotFound
+from kektor.ingest.sessions import session_draft
 from kektor.memory.commands.base import MemoryCommand
 from kektor.memory.context import MemoryContext
 from kektor.memory.drafts import Draft
@@ -49,12 +50,15 @@ def message_drafts(request: IngestMessagesRequest, scope: Scope, context: Memory
     A message's node id is a keyed digest of what identifies it, so a repeated call finds it again.
     """
     ordinals: Counter[bytes] = Counter()
+    named: dict[str, int] = {}
     drafts = []
     for number, message in enumerate(request.messages):
         where = f"messages[{number}]"
         check_text(message.content, field=f"{where}.content")
         at = moment(message.at, field=f"{where}.at", tz=request.tz)
         identity = _identity(request.session, message, at, context)
+        if message.id is not None and named.setdefault(message.id, number) != number:
+            raise Invalid(f"id {message.id!r} stands twice in this call", field=f"{where}.id")
         if message.id is None:
             ordinals[identity] += 1
             identity = context.digester.exact(identity, str(ordinals[identity]))
@@ -78,21 +82,7 @@ def message_drafts(request: IngestMessagesRequest, scope: Scope, context: Memory
                 checks_duplicates=False,
             )
         )
-    return [*drafts, _session_draft(request, scope, context)]
-
-
-def _session_draft(request: IngestMessagesRequest, scope: Scope, context: MemoryContext) -> Draft:
-    digest = context.digester.exact("session", request.session, *structs.astuple(scope))
-    return Draft(
-        index=request.index,
-        scope=scope,
-        text=request.title or "",
-        node_id=_node_id(digest),
-        kind=Kind.SESSION,
-        session=request.session,
-        metadata={"title": request.title} if request.title else {},
-        checks_duplicates=False,
-    )
+    return [*drafts, session_draft(context, request.index, scope, request.session, request.title)]
 
 
 def _node_id(digest: bytes) -> str:
@@ -123,7 +113,7 @@ class IngestMessages(MemoryCommand):
         if settings is None:
             raise NotFound(f"there is no index {self.index!r}", field="index")
         new = [draft for draft in self.drafts[:-1] if not self._known(engine, draft)]
-        vectors = self.context.embed(settings, [draft.embedded for draft in new], kind="document")
+        vectors = self.context.embed(settings, [draft.text for draft in new], kind="document")
         if vectors is not None:
             for draft, vector in zip(new, vectors, strict=True):
                 draft.vector = vector

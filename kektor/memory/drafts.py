@@ -12,6 +12,7 @@ from kektor.engine.records import (
     Moment,
     Node,
     NodeKey,
+    Origin,
     Scope,
     State,
     Status,
@@ -20,7 +21,7 @@ from kektor.engine.records import (
 from kektor.errors import Blocked
 from kektor.memory.claims import Statement
 
-__all__ = ["Draft", "embedded_text"]
+__all__ = ["Draft"]
 
 
 @dataclass
@@ -66,15 +67,19 @@ class Draft:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def embedded(self) -> str:
-        """What the model reads: who says it belongs to what is said."""
-        return embedded_text(self.kind, self.metadata, self.text)
-
-    @property
     def key(self) -> NodeKey:
         return NodeKey(self.scope, self.node_id)
 
-    def node(self, actor: Actor, now: int, *, lineage: str = "", version: int = 1, supersedes: str = "") -> Node:
+    def node(
+        self,
+        actor: Actor,
+        now: int,
+        *,
+        lineage: str = "",
+        version: int = 1,
+        supersedes: str = "",
+        origin: Origin | None = None,
+    ) -> Node:
         """The node this draft becomes at a moment."""
         state = State(
             now,
@@ -105,10 +110,5 @@ class Draft:
             raw=self.raw,
             digest=self.digest,
             topic=self.topic,
+            origin=origin,
         )
-
-
-def embedded_text(kind: Kind, metadata: dict[str, Any], text: str) -> str:
-    """What the model reads of a node: who says it belongs to what is said."""
-    speaker = metadata.get("speaker") if kind is Kind.SOURCE else None
-    return f"{speaker}: {text}" if isinstance(speaker, str) else text

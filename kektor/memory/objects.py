@@ -60,6 +60,8 @@ __all__ = [
     "ReviewPage",
     "ScopeOut",
     "SearchHit",
+    "Session",
+    "SessionPage",
     "Subgraph",
     "SubgraphNode",
     "Suggested",
@@ -184,6 +186,8 @@ class Hit(Struct, frozen=True):
     connected_keys: list[str] = []
     told_earlier: bool = False
     """Another hit tells something later of the same subject and predicate."""
+    superseded_by: str | None = None
+    """Of a source: the memory that took the place of one that rests on it."""
 
 
 class Premise(Struct, frozen=True):
@@ -298,6 +302,25 @@ class Tombstone(Struct, frozen=True, rename={"class_": "class"}):
 
 class TombstonePage(Struct, frozen=True):
     items: list[Tombstone]
+    next_cursor: str | None
+
+
+class Session(Struct, frozen=True):
+    """A conversation: `open`, or `ended` with a summary. Its messages are sources."""
+
+    id: str
+    index: str
+    title: str | None
+    scope: ScopeOut
+    status: str
+    messages: int
+    started_at: str
+    ended_at: str | None
+    summary: str | None
+
+
+class SessionPage(Struct, frozen=True):
+    items: list[Session]
     next_cursor: str | None
 
 

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from kektor.engine.records import Layer, Policy, Retention, TextSettings
+from kektor.engine.records import Layer, Retention, TextSettings
 
 __all__ = [
     "AnalyseRequest",
@@ -14,6 +14,7 @@ __all__ = [
     "CreateIndexRequest",
     "EdgeIn",
     "EdgesRequest",
+    "EndSessionRequest",
     "EvidenceIn",
     "EvolveRequest",
     "ForgetRequest",
@@ -32,6 +33,9 @@ __all__ = [
     "ScopeIn",
     "SearchBatchRequest",
     "SearchRequest",
+    "ShareRequest",
+    "ShareTo",
+    "StartSessionRequest",
     "SubgraphRequest",
     "TimeIn",
     "TraverseRequest",
@@ -130,6 +134,31 @@ class ConfirmRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     evidence: str | None = None
 
 
+class StartSessionRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """Without an id the session is given one."""
+
+    id: str | None = None
+    title: str | None = None
+
+
+class EndSessionRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """To end a session with a summary."""
+
+
+class ShareTo(Struct, forbid_unknown_fields=True, frozen=True):
+    """Where a copy goes: the same index when none is named, and shared where a member of the scope is left out."""
+
+    index: str | None = None
+    scope: ScopeIn | None = None
+
+
+class ShareRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """`move` archives the original."""
+
+    to: ShareTo
+    move: bool = False
+
+
 class LiftRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     """To take a tombstone away."""
 
@@ -149,7 +178,10 @@ class ReviewRequest(_Write, forbid_unknown_fields=True, kw_only=True):
 
 
 class ForgetRequest(_Write, forbid_unknown_fields=True, kw_only=True):
-    """Exactly one of `ids`, `query`, `filter` and `preview` (a token); `mode` is retract when left out.
+    """Exactly one of `ids`, `query`, `filter`, `preview` (a token) and `expired`; `mode` is retract when left out.
+
+    `expired` chooses what is older than the policy `retention` of the index keeps it, of the layers with that mode
+    (archive when left out).
 
     `dry_run` left out is false with `ids` and `preview`, and true with the others.
     """
@@ -158,6 +190,7 @@ class ForgetRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     query: str | None = None
     filter: str | dict[str, Any] | None = None
     preview: str | None = None
+    expired: bool = False
     mode: Literal["archive", "retract", "erase"] | None = None
     dry_run: bool | None = None
     now: TimeIn | None = None
@@ -198,6 +231,17 @@ class RecallRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     tz: str = "UTC"
 
 
+class PolicyChange(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    evidence: Literal["off", "record", "require"] | None = None
+    agent_writes: Literal["accept", "propose"] | None = None
+    write: Literal["open", "gated", "frozen"] | None = None
+    single_valued: list[str] | None = None
+    """Takes the place of the list there was; empty for none."""
+    retention: dict[str, Retention | str | None] | None = None
+    """By layer: `{"days", "mode"}`, or a time such as `90d`, `12w` or `2y` after which it is archived; null takes a
+    layer's away."""
+
+
 class CreateIndexRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     """`dim` may be left out when an embedder tells it; an index without either is refused."""
 
@@ -209,20 +253,10 @@ class CreateIndexRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     ef_construction: int = 200
     embedder: str | None = None
     text: TextSettings = TextSettings()
-    policy: Policy = Policy()
+    policy: PolicyChange = PolicyChange()
     layers: dict[str, Layer] = {}
     idempotency_key: str | None = None
     reason: str = ""
-
-
-class PolicyChange(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    evidence: Literal["off", "record", "require"] | None = None
-    agent_writes: Literal["accept", "propose"] | None = None
-    write: Literal["open", "gated", "frozen"] | None = None
-    single_valued: list[str] | None = None
-    """Takes the place of the list there was; empty for none."""
-    retention: dict[str, Retention | None] | None = None
-    """By layer; null takes a layer's away."""
 
 
 class ConfigureIndexRequest(Struct, forbid_unknown_fields=True, kw_only=True):

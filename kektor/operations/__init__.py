@@ -14,6 +14,8 @@ from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
 from kektor.operations.reads import ReadOperations
 from kektor.operations.reviews import ReviewOperations
+from kektor.operations.sessions import SessionOperations
+from kektor.operations.sharing import ShareOperations
 from kektor.operations.tombstones import TombstoneOperations
 
 __all__ = ["Operations"]
@@ -25,6 +27,8 @@ class Operations(
     MemoryOperations,
     ForgetOperations,
     TombstoneOperations,
+    SessionOperations,
+    ShareOperations,
     ReviewOperations,
     NodeOperations,
     IndexOperations,

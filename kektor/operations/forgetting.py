@@ -16,7 +16,7 @@ from kektor.memory import requests as rq
 from kektor.memory.commands.base import key_of
 from kektor.memory.commands.forget import Erase, Withdraw, may_see
 from kektor.memory.commands.lifecycle import Archive, Retract
-from kektor.memory.forgetting.choosing import ByFilter, ByIds, ByQuery, Chooser
+from kektor.memory.forgetting.choosing import ByFilter, ByIds, ByQuery, Chooser, Expired
 from kektor.memory.forgetting.closure import Closure, Gone, Place
 from kektor.memory.forgetting.previews import Preview, compare, fingerprints, read_preview, write_preview
 from kektor.memory.inputs import instant, read_rule
@@ -27,7 +27,7 @@ from kektor.operations.base import BaseOperations
 
 __all__ = ["ForgetOperations"]
 
-_WAYS = ("ids", "query", "filter", "preview")
+_WAYS = ("ids", "query", "filter", "preview", "expired")
 
 
 class ForgetOperations(BaseOperations):
@@ -74,8 +74,9 @@ class ForgetOperations(BaseOperations):
         assert request.preview is not None
         preview = read_preview(self.context.digester, request.preview)
         asked = convert(rq.ForgetRequest, preview.asked)
-        if request.mode not in (None, asked.mode or "retract"):
-            raise Invalid(f"the preview was of mode {asked.mode or 'retract'!r}", field="mode")
+        of_mode = asked.mode or ("archive" if asked.expired else "retract")
+        if request.mode not in (None, of_mode):
+            raise Invalid(f"the preview was of mode {of_mode!r}", field="mode")
         asked.reason, asked.idempotency_key = request.reason or asked.reason, request.idempotency_key
 
         def check(closure: Closure) -> None:
@@ -93,7 +94,7 @@ class ForgetOperations(BaseOperations):
         dry_run: bool,
         check: Callable[[Closure], None] | None,
     ) -> Forgotten:
-        mode = request.mode or "retract"
+        mode = request.mode or ("archive" if request.expired else "retract")
         chooser = self._chooser(request, principal, now)
         if isinstance(chooser, ByIds) and len(chooser.ids) == 1 and mode != "erase" and not dry_run and check is None:
             return self._of_one(request, principal, mode)
@@ -136,7 +137,7 @@ class ForgetOperations(BaseOperations):
         if request.query:
             check_text(request.query, field="query")
             return ByQuery(view, request.query)
-        return ByFilter(view)
+        return Expired(view, request.mode or "archive") if request.expired else ByFilter(view)
 
     def _everything(self, request: rq.ForgetRequest, principal: Principal, now: int) -> View:
         """Erasing looks into every state; the milder modes at what is current."""
@@ -151,7 +152,7 @@ class ForgetOperations(BaseOperations):
                 self.engine, principal, request.index, scope=request.scope, filter=request.filter, tz=request.tz
             )
             view = structs.replace(view, now=now)
-        if request.filter:
+        if request.filter or request.expired:
             return structs.replace(view, kinds=frozenset({Kind.MEMORY, Kind.SOURCE, Kind.ENTITY}))
         return view
 

@@ -1,5 +1,7 @@
 """Indexes: create, list, configure, drop."""
 
+from typing import Any
+
 import msgspec
 
 from kektor.engine.gateway import Principal
@@ -8,7 +10,7 @@ from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Policy, Receipt
 from kektor.errors import Forbidden, NotFound
 from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex, merged_policy
 from kektor.memory.limits import check_name
-from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest
+from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest, PolicyChange
 from kektor.operations.base import BaseOperations
 
 __all__ = ["IndexOperations"]
@@ -36,7 +38,7 @@ class IndexOperations(BaseOperations):
             m=request.m,
             ef_construction=request.ef_construction,
             text=request.text,
-            policy=merged_policy(Policy(), msgspec.structs.asdict(request.policy)),
+            policy=merged_policy(Policy(), _named(request.policy)),
             layers={**DEFAULT_LAYERS, **request.layers},
         )
         command = CreateIndex(
@@ -53,7 +55,7 @@ class IndexOperations(BaseOperations):
     def configure_index(self, name: str, request: ConfigureIndexRequest, principal: Principal) -> IndexSettings:
         """Merge a policy and layers into the settings."""
         self._settings(principal, name)
-        policy = {k: v for k, v in msgspec.structs.asdict(request.policy).items() if v is not None}
+        policy = _named(request.policy)
         command = ConfigureIndex(
             context=self.context,
             index=name,
@@ -96,3 +98,8 @@ class IndexOperations(BaseOperations):
         if settings is None:
             raise NotFound(f"there is no index {name!r}", field="index")
         return settings
+
+
+def _named(policy: PolicyChange) -> dict[str, Any]:
+    """What a request says of a policy, without what it leaves as it is."""
+    return {name: value for name, value in msgspec.structs.asdict(policy).items() if value is not None}

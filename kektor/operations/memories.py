@@ -17,6 +17,7 @@ from kektor.memory.inputs import claim, end, moment, read_rule, write_scope
 from kektor.memory.limits import LIMITS, check_id, check_layer, check_metadata, check_tags, check_text
 from kektor.memory.reading import find_one, only_by_id
 from kektor.operations.base import BaseOperations
+from kektor.operations.sessions import check_session
 
 __all__ = ["MemoryOperations"]
 
@@ -101,9 +102,9 @@ class MemoryOperations(BaseOperations):
             raise Invalid("messages is empty", field="messages")
         if len(request.messages) > LIMITS["batch"]:
             raise Invalid(f"more than {LIMITS['batch']:,} messages in one call", field="messages")
-        check_text(request.session, field="session")
-        if len(request.session.encode()) > LIMITS["id_bytes"]:
-            raise Invalid(f"session is longer than {LIMITS['id_bytes']} bytes", field="session")
+        check_session(request.session)
+        if request.title is not None:
+            check_text(request.title, field="title")
         scope = write_scope(request.scope, principal, request.index)
         drafts = message_drafts(request, scope, self.context)
         self._writable_index(principal, request.index)
@@ -134,7 +135,7 @@ class MemoryOperations(BaseOperations):
             tags=check_tags(request.tags),
             layer=check_layer(request.layer),
             pinned=request.pinned,
-            session=request.session or "",
+            session="" if request.session is None else check_session(request.session),
             occurred=moment(request.occurred_at, field="occurred_at", tz=tz),
             valid_from=valid_from,
             valid_to=valid_to,

@@ -1,6 +1,6 @@
 """Text as the database compares it. Analysis and BM25 are native (`kektor_native.TextIndex`)."""
 
-from kektor.text.distinctive import held, telling
+from kektor.text.distinctive import content_terms, held, telling
 from kektor.text.languages import languages
 from kektor.text.normalise import Digester, fold, plain, readings, unmask
 from kektor.text.sentences import CUT, Span, blank, sentences, touched
@@ -10,6 +10,7 @@ __all__ = [
     "Digester",
     "Span",
     "blank",
+    "content_terms",
     "fold",
     "held",
     "languages",

@@ -16,8 +16,17 @@ _LOOK_ALIKES = str.maketrans(
 # Small letters that look like another Latin one than their capital does: the second reading of a text.
 _SHAPES = str.maketrans("νηυγωσпги", "vnuywonru")
 _DASHES = re.compile("[\u2010-\u2015\u2212\u2e3a\u2e3b\ufe58]")
-_QUOTES = dict.fromkeys(map(ord, "’‘ʼ′"), "'") | dict.fromkeys(map(ord, "“”«»″"), '"')
-_MARKS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f]")
+_QUOTES = dict.fromkeys(map(ord, "’‘ʼ′`´‛"), "'") | dict.fromkeys(map(ord, "“”„‟«»″"), '"')
+# Marks over and under letters of any script that leave the word what it is; the vowel signs of Indic scripts do not.
+_MARKS = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f]"
+)
+# Characters that show nothing (DerivedCoreProperties: Default_Ignorable_Code_Point), and blanks that are no space.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 _SPACES = re.compile(r"\s+")
 
 
@@ -33,7 +42,8 @@ def plain(text: str) -> str:
 
 def unmask(text: str) -> str:
     """`plain` and also without invisible characters, accents, look-alike letters and kinds of dashes."""
-    visible = "".join(char for char in plain(text) if unicodedata.category(char) not in ("Cf", "Cc", "Co", "Cn"))
+    shown = plain(_INVISIBLE.sub("", text))
+    visible = "".join(char for char in shown if unicodedata.category(char) not in ("Cf", "Cc", "Co", "Cn"))
     bare = _MARKS.sub("", unicodedata.normalize("NFKD", visible)).translate(_LOOK_ALIKES).translate(_QUOTES)
     return unicodedata.normalize("NFC", "".join(map(_digit, _DASHES.sub("-", bare))))
 
@@ -55,8 +65,31 @@ def readings(text: str) -> tuple[str, ...]:
     >>> [fold("vault") in readings(disguise) for disguise in ("\u03bdault", "VAULT")]
     [True, True]
     """
-    by_shape = fold(unicodedata.normalize("NFKC", text).translate(_SHAPES))
-    return tuple(dict.fromkeys((fold(text), by_shape)))
+    by_shape = unicodedata.normalize("NFKC", text).translate(_SHAPES)
+    return tuple(dict.fromkeys(map(fold, (text, by_shape, _unmarked(text), _unmarked(by_shape)))))
+
+
+def _unmarked(text: str) -> str:
+    """Without what sets a text off: emphasis, headings, bullets, quotation; a sign of a number stays.
+
+    >>> _unmarked("- **Zephyr** rises 5 % /"), _unmarked("-5")
+    ('Zephyr rises 5 %', '-5')
+    """
+    bare = _EMPHASIS.sub("", text).strip()
+    start, end = 0, len(bare)
+    while start < end and (bare[start] in _SET_OFF or bare[start].isspace()):
+        if bare[start] in "-+#" and bare[start + 1 : start + 2].isdigit():
+            break
+        start += 1
+    while end > start and (bare[end - 1] in _SET_OFF or bare[end - 1].isspace()):
+        if bare[end - 1] == "%" and bare[start : end - 1].rstrip()[-1:].isdigit():
+            break
+        end -= 1
+    return bare[start:end]
+
+
+_EMPHASIS = re.compile(r"[*`~]+|(?<!\w)_+|_+(?!\w)")
+_SET_OFF = frozenset("-–—•·#>@/\\|=&%+^")
 
 
 def _digit(char: str) -> str:

@@ -175,7 +175,6 @@ def test_evidence_require(stage: Stage) -> None:
             accepted["id"], "The launch is on 15 May", evidence=[{"source": later, "quote": "on 15 May"}]
         )
         assert [span["source"] for span in alice.get(newer["id"])["evidence"]] == [later]
-    stage.pending("a number that no tool output has is not refused")
 
 
 @pytest.mark.doors("library", "rest")
@@ -189,4 +188,119 @@ def test_evidence_require_agents_cannot_speak_for_the_user(stage: Stage) -> None
         memory = caller.get(caller.remember(f"{kind}: they agreed", evidence=[quoted])["id"])
         assert [span["class"] for span in memory["evidence"]] == [cls]
         assert memory["actor"]["kind"] == kind
-    stage.pending("tool text pasted into a user turn counts as the user's")
+
+
+@pytest.mark.doors("library", "rest")
+@pytest.mark.index(policy={"evidence": "require"})
+def test_evidence_require_numbers_and_speakers(stage: Stage) -> None:
+    """A number stands in a quote of a tool or of the user's own; what somebody is said to say is quoted from them."""
+    alice = stage.caller("alice")
+    tool, own, dana = alice.ingest("bench", [
+        {"role": "tool", "content": "p95 latency: 45 ms over 1,200 requests"},
+        {"role": "assistant", "content": "The p99 latency must be around 90 ms."},
+        {"role": "user", "speaker": "Dana", "content": "We ship the release on Friday, I decided that."},
+    ])["ids"]  # fmt: skip
+    measured = [{"source": tool, "quote": "p95 latency: 45 ms over 1,200 requests"}]
+    for text, evidence, word in (
+        ("The p95 latency is 54 ms", measured, "54"),
+        ("The p95 latency is -45 ms", measured, "45"),
+        ("The p99 latency is 90 ms", [{"source": own, "quote": "The p99 latency must be around 90 ms"}], "90"),
+        (
+            "Erik decided to ship the release on Friday",
+            [{"source": dana, "quote": "We ship the release on Friday"}],
+            "Erik",
+        ),
+        ("The user approved the release", [{"source": tool, "quote": "p95 latency"}], "user"),
+    ):
+        with pytest.raises(Refused) as refused:
+            alice.remember(text, evidence=evidence)
+        assert (refused.value.code, refused.value.details["policy"]) == ("blocked", "evidence"), text
+        assert word in refused.value.message, text
+    for text, evidence in (
+        ("The p95 latency is 45 ms over 1200 requests", measured),
+        ("Dana decided to ship the release on Friday", [{"source": dana, "quote": "We ship the release on Friday"}]),
+        ("On 2026-06-05 the p95 latency was 45 ms", measured),
+    ):
+        assert alice.remember(text, evidence=evidence)["outcome"] == "created", text
+
+
+@pytest.mark.promise("evidence.require")
+@pytest.mark.doors("library", "rest")
+def test_evidence_require_pasted_words_are_not_the_users(stage: Stage) -> None:
+    """What a tool said first is the tool's when the user pastes it; what the user adds is the user's."""
+    alice = stage.caller("alice")
+    _, pasted = alice.ingest("logs", [
+        {"role": "tool", "content": "ERROR disk sda1 is full. 3 retries."},
+        {"role": "user", "content": "Look: ERROR disk sda1 is full. I want it cleaned up tonight."},
+    ])["ids"]  # fmt: skip
+    alone = alice.ingest("elsewhere", [{"role": "user", "content": "ERROR disk sda1 is full."}])["ids"][0]
+    for source, quote, cls in (
+        (alone, "disk sda1 is full", "user"),
+        (pasted, "I want it cleaned up tonight", "user"),
+    ):
+        saved = alice.remember(f"about {quote} by {cls} {source}", evidence=[{"source": source, "quote": quote}])
+        assert [span["class"] for span in alice.evidence(saved["id"])] == [cls]
+    whole = alice.ingest("logs", [{"role": "user", "content": "ERROR disk sda1 is full."}])["ids"][0]
+    saved = alice.remember("The disk is full", evidence=[{"source": whole, "quote": "disk sda1 is full"}])
+    assert [span["class"] for span in alice.evidence(saved["id"])] == ["tool"]
+
+
+@pytest.mark.doors("library", "rest")
+@pytest.mark.index(meaning=True)
+def test_evidence_echo(stage: Stage) -> None:
+    """What recall gave out and a transcript repeats bears nothing out; the user saying it again does."""
+    alice = stage.caller("alice")
+    fact = "Dana owns the Henderson account"
+    known = alice.remember(fact)["id"]
+    given = alice.recall("Who owns the Henderson account?")["context"]
+    assert fact in given
+    repeated, pasted, again = alice.ingest("later", [
+        {"role": "assistant", "content": f"I remember this. {fact}."},
+        {"role": "user", "content": given},
+        {"role": "user", "content": f"Yes. As I told you, {fact.lower()} now."},
+    ])["ids"]  # fmt: skip
+    for source in (repeated, pasted):
+        saved = alice.remember(f"Said in {source}", evidence=[{"source": source, "quote": fact}])
+        assert "no new evidence" in str(saved["warnings"])
+        assert alice.evidence(saved["id"]) == []
+    echo = alice.ingest("still later", [{"role": "assistant", "content": f"{fact}."}])["ids"][0]
+    with pytest.raises(Refused) as refused:
+        alice.confirm(known, evidence=echo)
+    assert refused.value.code == "invalid"
+    saved = alice.remember("Dana has the account still", evidence=[{"source": again, "quote": fact.lower()}])
+    assert [span["class"] for span in alice.evidence(saved["id"])] == ["user"]
+    alice.confirm(known, evidence=again)
+    assert alice.get(known)["freshness"]["confirmations"] == 1
+
+
+@pytest.mark.promise("evidence.claim_resolves", "correction.current")
+@pytest.mark.doors("library", "rest", "mcp")
+@pytest.mark.index(meaning=True)
+def test_evidence_claim_resolves_to_what_was_not_taken_back(stage: Stage) -> None:
+    """The sentence of a rejected memory is left out of its source in recall; asked for, it is shown. What changed since
+    is labelled with what came after it, and nothing said beside it is lost."""
+    prepared, alice = stage.preparing("alice"), stage.caller("alice")
+    said = prepared.ingest("talk", [
+        {"role": "user", "content": "My sister Zelda lives in Turin. The harbour office has a new crane."},
+        {"role": "user", "content": "The crane is operated by Mistral Ltd."},
+    ])["ids"]  # fmt: skip
+    wrong = prepared.remember(
+        "Alice has a sister in Turin", evidence=[{"source": said[0], "quote": "My sister Zelda lives in Turin"}]
+    )["id"]
+    crane = prepared.remember(
+        "The crane is run by Mistral", evidence=[{"source": said[1], "quote": "operated by Mistral Ltd"}]
+    )["id"]
+    question = "What is there about the sister Zelda, and about the crane of the harbour office?"
+    assert "Zelda" in alice.recall(question, kinds=["source"], k=20)["context"]
+    alice.retract(wrong)
+    newer = alice.evolve(crane, "The crane is run by Sirocco")["id"]
+    for _ in range(2):
+        recall = alice.recall(question, kinds=["source"], k=20)
+        assert "Zelda" not in recall["context"]
+        assert "The harbour office has a new crane." in recall["context"]
+        assert f"superseded by {newer}" in recall["context"]
+        shown = alice.recall(question, kinds=["source"], include=["rejected"], k=20)
+        assert "Zelda" in shown["context"]
+        stage.settle()
+        stage.restart()
+    assert "Zelda" in prepared.get(said[0])["text"]

@@ -39,6 +39,9 @@ WRITES: dict[Operation, Write] = {
     "forget": Write("forget", lambda c, i: c.forget(i["forget"], i["forget too"])),
     "delete_memory": Write("erase", lambda c, i: c.call("delete_memory", i["delete_memory"])),
     "ingest": Write("ingest_messages", lambda c, i: c.ingest("mill", [{"role": "user", "content": "It mills"}])),
+    "share": Write("share", lambda c, i: c.share(i["share"], to={"scope": {"agent": "scribe"}})),
+    "start_session": Write("start_session", lambda c, i: c.start_session("mill-new")),
+    "end_session": Write("end_session", lambda c, i: c.end_session("talk")),
     "lift": Write("lift", lambda c, i: c.lift(i["lift"])),
     "review": Write("review", lambda c, i: c.review(i["review"], "reject")),
     "link": Write("link", lambda c, i: c.link(i["link"], "near", i["update"])),
@@ -59,8 +62,10 @@ OF_AN_INDEX: tuple[Operation, ...] = ("configure_index", "create_index", "drop_i
 LIBRARY = {
     **{f"MemoryHandle.{name}": name for name in ("remember", "evolve", "correct", "retract", "archive", "restore",
                                                  "pin", "unpin", "update", "confirm", "reinforce", "forget", "lift",
+                                                 "share", "start_session", "end_session",
                                                  "review", "link", "unlink")},
     "MemoryHandle.ingest_messages": "ingest",
+    "MemoryHandle.session": "start_session",
     "IndexHandle.upsert": "upsert",
     "IndexHandle.delete": "delete",
     "Database.create_index": "create_index",
@@ -204,7 +209,7 @@ def _are_refused(stage: Stage, caller: Caller, operations: list[Operation], ids:
 def _fingerprint(stage: Stage, ids: Ids) -> Any:
     """Everything there is in the index, as the operator sees it."""
     operator = stage.operator
-    kinds = ["memory", "source", "session"]
+    kinds = ["memory", "source", "session", "summary"]
     listed = operator.list(include=["superseded", "archived", "rejected"], kinds=kinds, limit=1000)
     parts = ("id", "text", "status", "trust", "tags", "metadata", "pinned", "access", "freshness")
     told = [[item[part] for part in parts[:-1]] + [item["freshness"]["confirmations"]] for item in listed]

@@ -131,6 +131,11 @@ STRANGERS = {
     "When does Thaddeus paint the lantern room?": "Thaddeus",
     "Which port does the Kubernetes gateway listen on?": "Kubernetes",
 }  # fmt: skip
+WRONG_PERSON = {
+    "Is Priya allergic to peanuts?": ("Ingrid", "Ingrid is allergic to peanuts"),
+    "Does Erik speak Danish?": ("Nils", "Nils speaks Danish and plays chess on Sundays"),
+    "Does Marta run the harbour café?": ("Rosa", "Rosa runs the harbour café"),
+}
 KNOWN = {
     "Where does Dana live?": "Berlin", "Who is allergic to peanuts?": "Ingrid", "When is the launch?": "14 May",
     "Does Tom have a brother?": "Luis", "Which language does Nils speak?": "Danish",
@@ -144,26 +149,28 @@ def test_recall_no_match(stage: Stage) -> None:
     """Nonsense has no answer, a question about a stranger never a sure one; what was told is answered as before."""
     alice, prepared = stage.caller("alice"), stage.preparing("alice")
     assert alice.recall("Where does Dana live?")["status"] == "empty"
-    for fact in FACTS:
-        prepared.remember(fact)
+    ids = {fact: prepared.remember(fact)["id"] for fact in FACTS}
     quick = stage.door.name == "cli"
     for question in NONSENSE[:2] if quick else NONSENSE:
         recall = alice.recall(question)
         assert (recall["status"], recall["hits"], recall["context"]) == ("no_match", [], ""), question
     for question, name in list(STRANGERS.items())[: 2 if quick else None]:
         recall = alice.recall(question)
-        assert recall["status"] != "ok", question
+        assert (recall["status"], recall["hits"], recall["context"]) == ("no_match", [], ""), question
         assert recall["premise"] == {"at_risk": True, "unknown": [name], "wrong_subject": []}, question
-        if recall["hits"]:
-            stage.pending("a question about a name never mentioned still carries hits, as weak")
+    for question, (whose, fact) in list(WRONG_PERSON.items())[: 2 if quick else None]:
+        recall = alice.recall(question)
+        assert recall["status"] in ("weak", "no_match"), question
+        assert recall["premise"] == {"at_risk": True, "unknown": [], "wrong_subject": [whose]}, question
+        assert fact not in recall["context"], question
+        assert ids[fact] not in known_ids(recall), question
+        assert ids[fact] in [miss["id"] for miss in recall["near_misses"]], question
     for question, answer in list(KNOWN.items())[: 2 if quick else None]:
         recall = alice.recall(question)
         assert recall["status"] == "ok", question
         assert answer in recall["context"], question
         assert recall["premise"]["at_risk"] is False, question
-    if alice.recall("the of and")["hits"]:
-        stage.pending("a question of function words alone is answered, as weak")
-    stage.pending("a question about the wrong person does not say whose fact it is")
+    assert alice.recall("the of and")["hits"] == []
 
 
 @pytest.mark.index(meaning=True)

@@ -169,6 +169,13 @@ def _disguises(text: str) -> dict[str, str]:
             chr(0x1D41A + ord(c) - ord("a")) if "a" <= c <= "z" else c for c in text
         ),
         "control characters": text.replace("c", "c\u0007"),
+        "blanks that are none": text.replace("o", "o\u3164").replace("a", "a\u2800").replace("i", "i\U000e0100\u180b"),
+        "marks of other scripts": text.replace("o", "o\u0483").replace("a", "a\u0591").replace("e", "e\u064b"),
+        "emphasis": f"**{text}**",
+        "emphasis of a word": text.replace("safe", "_safe_").replace("code", "`code`"),
+        "a bullet": f"- # @ {text}",
+        "signs at the end": f"{text} - * / %",
+        "Armenian letters": text.replace("h", "հ").replace("o", "օ"),
         "small capitals": text.translate(str.maketrans("aeiorf", "ᴀᴇɪᴏʀꜰ")),
         "Greek letters by their shape": text.replace("u", "υ").replace("y", "γ"),
         "other dashes": text.replace("-", "\u2011"),
@@ -226,8 +233,7 @@ def test_tombstone_reextraction(stage: Stage) -> None:
         assert "The miller is called Piet" in sources
     _blocked(alice, VALUE)
     context = alice.recall("What is the safe code of the harbour office?")["context"]
-    if "Zephyr-4417" in context:
-        stage.pending("a rejected sentence is still recalled from the message that it was said in")
+    assert "Zephyr-4417" not in context
 
 
 @pytest.mark.doors("library", "rest", "cli")

@@ -54,7 +54,7 @@ class MemoryCommand:
         if settings is None:
             raise NotFound(f"there is no index {self.index!r}", field="index")
         waiting = [draft for draft in self.drafts if draft.vector is None and draft.text and not draft.raw]
-        vectors = self.context.embed(settings, [draft.embedded for draft in waiting], kind="document")
+        vectors = self.context.embed(settings, [draft.text for draft in waiting], kind="document")
         if vectors is not None:
             for draft, vector in zip(waiting, vectors, strict=True):
                 draft.vector = vector

@@ -10,8 +10,9 @@ from kektor.engine.view import ScopeRule
 from kektor.errors import Conflict, Invalid
 from kektor.memory.commands.base import MemoryCommand, key_of, target
 from kektor.memory.commands.lifecycle import OnOne
+from kektor.memory.grounds import class_of, echoes
 from kektor.memory.policies.claims import denies
-from kektor.memory.policies.evidence import class_of
+from kektor.text import Span
 
 __all__ = ["Confirm", "Reinforce", "Update"]
 
@@ -63,8 +64,12 @@ class Confirm(OnOne):
         source = target_source(tx, principal, self.index, source_id)
         if source.recorded_at <= max(node.confirmed_at, node.recorded_at):
             raise Invalid(f"source {source_id!r} is not newer than the last confirmation", field="evidence")
-        if class_of(source) == "self" and not _is_trusted(principal):
+        whole = Span(0, len(source.text))
+        cls = class_of(self.context, self.index, source, whole)
+        if cls == "self" and not _is_trusted(principal):
             raise Invalid(f"source {source_id!r} is an agent's own word, which confirms nothing", field="evidence")
+        if cls != "user" and echoes(tx, self.context, self.index, source, whole, cls) is not None:
+            raise Invalid(f"source {source_id!r} only repeats what memory gave out", field="evidence")
         if denies(source.text, node):
             raise Invalid(f"source {source_id!r} says otherwise: correct the memory instead", field="evidence")
         edge = Edge(source.id, "evidence_of", node.id, created_at=tx.time, actor=principal.actor)

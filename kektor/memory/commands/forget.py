@@ -156,7 +156,7 @@ class Withdraw(_Forget):
         old = cut.node
         draft = Draft(index=cut.index, scope=old.scope, text=cut.left, node_id=new_id(), checks_duplicates=False)
         draft.digest = self.context.digester.digest(draft.text)
-        draft.vector = self.context.embed_one(self.settings(tx), draft.embedded)
+        draft.vector = self.context.embed_one(self.settings(tx), draft.text)
         one = Correct(context=self.context, index=cut.index, node_id=old.id, reason=self.reason, drafts=[draft])
         one.node = old
         draft.kind, draft.session, draft.tags, draft.layer = old.kind, old.session, old.tags, old.layer

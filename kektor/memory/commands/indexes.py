@@ -8,8 +8,8 @@ import msgspec
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
-from kektor.engine.records import IndexSettings, Policy, Receipt
-from kektor.errors import Conflict, NotFound
+from kektor.engine.records import IndexSettings, Policy, Receipt, Retention
+from kektor.errors import Conflict, Invalid, NotFound
 from kektor.memory.commands.base import MemoryCommand
 from kektor.memory.settings import check_settings
 
@@ -67,11 +67,28 @@ def merged_policy(old: Policy, changes: Mapping[str, Any]) -> Policy:
 
     The entries of `single_valued` are kept without white space around them, each once.
     """
-    kept = {**old.retention, **changes.get("retention", {})}
-    merged = {**changes, "retention": {layer: rule for layer, rule in kept.items() if rule is not None}}
+    kept = {**old.retention, **(changes.get("retention") or {})}
+    rules = {layer: _retention(layer, rule) for layer, rule in kept.items() if rule is not None}
+    merged = {**changes, "retention": rules}
     if changes.get("single_valued") is not None:
         merged["single_valued"] = tuple(dict.fromkeys(entry.strip() for entry in changes["single_valued"]))
     return msgspec.structs.replace(old, **merged)
+
+
+_DAYS = {"d": 1, "w": 7, "y": 365}
+
+
+def _retention(layer: str, rule: Retention | str) -> Retention:
+    """`90d`, `12w` or `2y` is short for archiving after that time."""
+    if isinstance(rule, Retention):
+        return rule
+    number, unit = rule[:-1], rule[-1:]
+    if not number.isdecimal() or len(number) > 6 or unit not in _DAYS:
+        raise Invalid(
+            f"{rule!r} is no time to keep something: give a number of days, weeks or years such as 90d, 12w or 2y",
+            field=f"policy.retention.{layer}",
+        )
+    return Retention(int(number) * _DAYS[unit])
 
 
 @dataclass(kw_only=True)

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from msgspec import structs
+
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import Kind, Node, Status, Trust
@@ -14,7 +16,7 @@ from kektor.memory.forgetting.matching import Topic, read_topic
 from kektor.memory.inputs import may_write
 from kektor.text import Span
 
-__all__ = ["ByFilter", "ByIds", "ByQuery", "Chooser", "Chosen", "standing"]
+__all__ = ["ByFilter", "ByIds", "ByQuery", "Chooser", "Chosen", "Expired", "standing"]
 
 _PAGE = 500
 _MADE = frozenset({Kind.SUMMARY, Kind.PROFILE, Kind.THEME, Kind.ARTIFACT, Kind.REFLECTION})
@@ -95,6 +97,31 @@ class ByQuery:
             chosen.cuts.append(Cut(index, node, told.spans, "part of it is about it", told.left))
         else:
             chosen.named.append(Gone(index, node, "it is about it"))
+
+
+@dataclass
+class Expired:
+    """What is older than its layer is kept and not confirmed since, unless it is pinned."""
+
+    view: View
+    mode: str
+
+    def choose(self, index: str, tx: Transaction, engine: Engine, principal: Principal) -> Chosen:
+        chosen = Chosen([], [], [])
+        settings = tx.index(index)
+        for layer, retention in () if settings is None else settings.policy.retention.items():
+            if retention.mode != self.mode:
+                continue
+            view = structs.replace(self.view, layers=frozenset({layer}))
+            past = view.now - round(retention.days * 24 * 3600 * 1_000_000)
+            for node in _all(engine, view):
+                if node.pinned or max(node.confirmed_at, node.recorded_at) > past or node.kind is Kind.SESSION:
+                    continue
+                if not may_write(principal, index, node.scope):
+                    chosen.kept.append(node.id)
+                else:
+                    chosen.named.append(Gone(index, node, f"{layer} is kept for {retention.days:g} days"))
+        return chosen
 
 
 def standing(node: Node) -> bool:

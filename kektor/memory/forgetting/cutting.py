@@ -10,7 +10,6 @@ from kektor.engine.records import Kind, Node
 from kektor.errors import KektorError
 from kektor.memory.commands.base import key_of
 from kektor.memory.context import MemoryContext
-from kektor.memory.drafts import embedded_text
 from kektor.text import CUT, Span, blank
 
 __all__ = ["put_in_place", "without"]
@@ -35,7 +34,7 @@ def put_in_place(tx: Transaction, context: MemoryContext, index: str, node: Node
     settings, vector = tx.index(index), None
     if said and settings is not None and tx.vector(index, key_of(node)) is not None and not node.raw:
         try:
-            vector = context.embed_one(settings, embedded_text(node.kind, node.metadata, said))
+            vector = context.embed_one(settings, said)
         except KektorError:
             vector = None
     if node.kind is Kind.SESSION:

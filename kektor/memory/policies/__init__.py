@@ -18,7 +18,7 @@ def write_policies(context: MemoryContext) -> list[Policy]:
     return [
         Authority(),
         Tombstones(context),
-        EvidencePolicy(),
+        EvidencePolicy(context),
         Duplicates(),
         TrustPolicy(),
         Claims(context.digester),

@@ -8,17 +8,21 @@ from kektor.engine.gateway import Principal
 from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import Evidence, Kind, Node
 from kektor.errors import Blocked, Invalid
+from kektor.memory.context import MemoryContext
 from kektor.memory.drafts import Draft
+from kektor.memory.grounds import class_of, echoes, unlicensed
+from kektor.text import Span
 
-__all__ = ["EvidencePolicy", "class_of"]
-
-_CLASS_OF_ROLE = {"user": "user", "assistant": "self", "tool": "tool", "system": "self"}
+__all__ = ["EvidencePolicy"]
 
 
 class EvidencePolicy:
     """Resolves quotes to offsets, stamps the class from the source, and enforces `evidence=require`."""
 
     name: ClassVar[str] = "evidence"
+
+    def __init__(self, context: MemoryContext) -> None:
+        self._context = context
 
     def before(self, command: Any, principal: Principal, engine: Engine) -> None:
         return
@@ -30,15 +34,29 @@ class EvidencePolicy:
             if draft.kind is Kind.SOURCE:
                 continue
             grants = principal.grants_for(draft.index)
-            draft.evidence = tuple(self._resolve(span, draft, grants, tx) for span in draft.evidence)
-            if required and draft.kind is Kind.MEMORY and not draft.evidence:
-                raise Blocked(
-                    "this index requires evidence (policy evidence=require): name a source and quote it",
-                    field="evidence",
-                    details={"policy": "evidence"},
+            resolved = [self._resolve(span, draft, grants, tx) for span in draft.evidence]
+            new = [(span, source) for span, source in resolved if not self._is_echo(span, source, draft, tx)]
+            draft.evidence = tuple(span for span, _ in new)
+            if not required or draft.kind is not Kind.MEMORY:
+                continue
+            if not new:
+                raise _refused(
+                    "this index requires evidence (policy evidence=require): name a source and quote it"
+                    if not resolved
+                    else f"this index requires evidence, and {draft.warnings[-1]}"
                 )
+            if (why := unlicensed(draft.text, draft.evidence, [source for _, source in new])) is not None:
+                raise _refused(f"this index requires evidence (policy evidence=require): {why}", why=why)
 
-    def _resolve(self, span: Evidence, draft: Draft, grants: Any, tx: Transaction) -> Evidence:
+    def _is_echo(self, span: Evidence, source: Node, draft: Draft, tx: Transaction) -> bool:
+        """Whether a quote only repeats what memory gave out: it is left out, and the receipt says so."""
+        known = echoes(tx, self._context, draft.index, source, Span(span.start, span.end), span.cls)
+        if known is None:
+            return False
+        draft.warnings.append(f"the quote of {source.id} only repeats {known.id}: it is no new evidence")
+        return True
+
+    def _resolve(self, span: Evidence, draft: Draft, grants: Any, tx: Transaction) -> tuple[Evidence, Node]:
         found = [
             node
             for node in tx.nodes_of_id(draft.index, span.source)
@@ -51,7 +69,12 @@ class EvidencePolicy:
         source = found[0]
         start, end = _locate(span, source)
         quote = source.text[start:end]
-        return structs.replace(span, start=start, end=end, quote=quote, cls=class_of(source))
+        cls = class_of(self._context, draft.index, source, Span(start, end))
+        return structs.replace(span, start=start, end=end, quote=quote, cls=cls), source
+
+
+def _refused(message: str, **details: str) -> Blocked:
+    return Blocked(message, field="evidence", details={"policy": "evidence", **details})
 
 
 def _locate(span: Evidence, source: Node) -> tuple[int, int]:
@@ -70,10 +93,3 @@ def _locate(span: Evidence, source: Node) -> tuple[int, int]:
     if at < 0:
         raise Invalid(f"source {source.id!r} does not contain the quote word for word", field="evidence.quote")
     return at, at + len(span.quote)
-
-
-def class_of(source: Node) -> str:
-    """Whose word a source is: user, tool, self or doc."""
-    if source.actor.kind == "agent":
-        return "self"
-    return _CLASS_OF_ROLE.get(str(source.metadata.get("role", "")), "doc")

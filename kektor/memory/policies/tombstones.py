@@ -73,7 +73,7 @@ class Tombstones:
             f"{len(met)} erased sentence{'s' if len(met) > 1 else ''} withheld (tombstone {', '.join(stones)})"
         )
         if value.vector is not None and settings is not None and not value.raw:
-            vectors = self._context.embed(settings, [value.embedded], kind="document")
+            vectors = self._context.embed(settings, [value.text], kind="document")
             value.vector = None if vectors is None else vectors[0]
         return None
 

@@ -33,5 +33,5 @@ class TrustPolicy:
                 details={"policy": "agent_writes"},
             )
         for draft in command.drafts:
-            withheld = proposes and draft.kind not in (Kind.SOURCE, Kind.SESSION)
+            withheld = proposes and draft.kind not in (Kind.SOURCE, Kind.SESSION, Kind.SUMMARY)
             draft.trust = Trust.PROPOSED if withheld else Trust.ACCEPTED

@@ -2,32 +2,37 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from heapq import nlargest
 from typing import NamedTuple
 
-from kektor.engine.records import Kind, NodeKey
+from kektor.engine.records import Kind, NodeKey, Scope
 from kektor.engine.ties import tie_order
 from kektor.memory.recall.candidates import Candidate
-from kektor.memory.recall.question import Question
+from kektor.memory.recall.question import Question, words_of
 
-__all__ = ["WEIGHTS", "Fused", "Weights", "fuse"]
+__all__ = ["WEIGHTS", "Fused", "Weights", "fuse", "scores"]
 
 
 class Weights(NamedTuple):
     """What each sign adds to a score. Tuned by `benchmarks/memory/tune.py` on development dialogues.
 
-    `text` is for BM25 as a share of the best match, `vector` for the cosine, `beside` and `near` for the best score
-    one and two messages away, `speaker` for a message of somebody the question names, `when` for a time expression
-    where the question asks for a time, `length` for every e-fold of words beyond a short message.
+    `text` is for BM25 as a share of the best match, `vector` for the cosine; together they are what a candidate is
+    worth by itself. `beside` and `near` are for the worth of the better one at one and two messages' distance,
+    `session` for the mean worth of the three best of its session. `speaker` is for a message of somebody the question
+    names, `when` for a time expression where the question asks for a time, `length` for every e-fold of words beyond
+    a short message, `asks` for a message that is itself a question.
     """
 
-    text: float = 1.67
+    text: float = 1.19
     vector: float = 2.0
-    beside: float = 0.73
-    near: float = 0.61
-    speaker: float = 1.0
-    when: float = 0.83
-    length: float = 0.43
+    beside: float = 0.32
+    near: float = 0.24
+    session: float = 0.53
+    speaker: float = 1.12
+    when: float = 0.88
+    length: float = 0.46
+    asks: float = -0.26
 
 
 WEIGHTS = Weights()
@@ -36,6 +41,9 @@ _EXACT = 100.0
 
 _SHORT = 15
 _LENGTHS = (-1.2, 0.9)
+_LEADING = 3
+"""How many messages speak for their session."""
+
 _TIME = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april"
     r"|june|july|august|september|october|november|december|(?:19|20)\d\d"
@@ -57,17 +65,25 @@ class Fused(NamedTuple):
 def fuse(candidates: Sequence[Candidate], question: Question, weights: Weights = WEIGHTS) -> list[Fused]:
     """Best first; equal scores in the order of content, then id, never of storage.
 
-    Ranks would throw away how far apart two candidates are, which is most of what either side knows. What is said
-    right before or after an answer is often the answer: a question and its reply share few words.
+    Ranks would throw away how far apart two candidates are, which is most of what either side knows.
     """
-    best_text = max((candidate.text for candidate in candidates), default=0.0)
-    own = {candidate.key: _own(candidate, best_text, weights) for candidate in candidates}
-    totals = {key: sum(parts.values()) for key, parts in own.items()}
     fused = [
-        _fused(candidate, {**own[candidate.key], **_signs(candidate, question, totals, weights)})
-        for candidate in candidates
+        Fused(candidate, sum(parts.values()), parts)
+        for candidate, parts in zip(candidates, scores(candidates, question, weights), strict=True)
     ]
     return sorted(fused, key=lambda f: (-f.score, *tie_order(f.candidate.node)))
+
+
+def scores(candidates: Sequence[Candidate], question: Question, weights: Weights) -> list[dict[str, float]]:
+    """For each candidate the parts that add up to its score."""
+    best_text = max((candidate.text for candidate in candidates), default=0.0)
+    own = [_own(candidate, best_text, weights) for candidate in candidates]
+    worth = {c.key: min(sum(parts.values()), _EXACT) for c, parts in zip(candidates, own, strict=True)}
+    leading = _leading(candidates, worth)
+    return [
+        {**parts, **_signs(candidate, question, worth, leading, weights)}
+        for candidate, parts in zip(candidates, own, strict=True)
+    ]
 
 
 def _own(candidate: Candidate, best_text: float, weights: Weights) -> dict[str, float]:
@@ -82,30 +98,53 @@ def _own(candidate: Candidate, best_text: float, weights: Weights) -> dict[str, 
 
 
 def _signs(
-    candidate: Candidate, question: Question, totals: dict[NodeKey, float], weights: Weights
+    candidate: Candidate,
+    question: Question,
+    worth: Mapping[NodeKey, float],
+    leading: Mapping[tuple[Scope, str], float],
+    weights: Weights,
 ) -> dict[str, float]:
-    """What else speaks for a message of a conversation; other nodes stand for themselves."""
+    """What else speaks for a candidate.
+
+    A question and its reply share few words: what is said right before or after an answer is often the answer, and a
+    session about the matter holds more of it. A memory was written to stand alone, and counts as its own surroundings.
+    """
     node = candidate.node
-    if node.kind is not Kind.SOURCE:
-        return {}
-    signs = {}
-    for name, weight, keys in zip(("beside", "near"), (weights.beside, weights.near), candidate.around, strict=False):
-        lent = _best(keys, totals)
-        if lent > 0:
-            signs[name] = weight * lent
-    speaker = node.metadata.get("speaker")
-    if isinstance(speaker, str) and any(word in question.words for word in speaker.casefold().split()):
+    if node.kind is Kind.SOURCE:
+        by_distance = [max((worth.get(key, 0.0) for key in keys), default=0.0) for keys in candidate.around]
+        beside, near = (*by_distance, 0.0, 0.0)[:2]
+        session = leading.get((node.scope, node.session), 0.0)
+    else:
+        beside = near = session = worth[candidate.key]
+    signs = {"beside": weights.beside * beside, "near": weights.near * near, "session": weights.session * session}
+    if _is_by(candidate, question):
         signs["speaker"] = weights.speaker
-    if question.asks_when and _TIME.search(node.text):
+    if question.asks_when and ((node.occurred is not None and node.kind is not Kind.SOURCE) or _TIME.search(node.text)):
         signs["when"] = weights.when
-    words = math.log(1 + node.text.count(" ") + 1) - math.log(1 + _SHORT)
-    signs["length"] = weights.length * min(max(words, _LENGTHS[0]), _LENGTHS[1])
+    if node.text.rstrip().endswith(("?", "\N{FULLWIDTH QUESTION MARK}", "\N{ARABIC QUESTION MARK}")):
+        signs["asks"] = weights.asks
+    if node.kind is Kind.SOURCE:
+        words = math.log(2 + node.text.count(" ")) - math.log(1 + _SHORT)
+        signs["length"] = weights.length * min(max(words, _LENGTHS[0]), _LENGTHS[1])
     return signs
 
 
-def _best(keys: Iterable[NodeKey], totals: dict[NodeKey, float]) -> float:
-    return min(max((totals.get(key, 0.0) for key in keys), default=0.0), _EXACT)
+def _is_by(candidate: Candidate, question: Question) -> bool:
+    """Whether somebody the question names said it, or is named in what was written to stand alone."""
+    node = candidate.node
+    if not question.speakers:
+        return False
+    if node.kind is not Kind.SOURCE:
+        return bool(question.speakers & words_of(node.text))
+    speaker = node.metadata.get("speaker")
+    return isinstance(speaker, str) and bool(question.speakers & words_of(speaker))
 
 
-def _fused(candidate: Candidate, parts: dict[str, float]) -> Fused:
-    return Fused(candidate, sum(parts.values()), parts)
+def _leading(candidates: Sequence[Candidate], worth: Mapping[NodeKey, float]) -> dict[tuple[Scope, str], float]:
+    """What a session is worth: the mean of its best messages, as if there were that many."""
+    sessions: dict[tuple[Scope, str], list[float]] = {}
+    for candidate in candidates:
+        node = candidate.node
+        if node.kind is Kind.SOURCE and node.session:
+            sessions.setdefault((node.scope, node.session), []).append(worth[candidate.key])
+    return {session: sum(nlargest(_LEADING, values)) / _LEADING for session, values in sessions.items()}

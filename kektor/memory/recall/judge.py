@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kektor.engine.records import NodeKey
+from kektor.memory.recall.candidates import Candidate
 from kektor.memory.recall.fuse import Fused
+from kektor.memory.recall.premise import Premise
 
-__all__ = ["Thresholds", "judge", "thresholds_for"]
+__all__ = ["Judged", "Thresholds", "judge", "thresholds_for"]
 
 
 class Thresholds(NamedTuple):
@@ -25,6 +27,9 @@ class Thresholds(NamedTuple):
         return (self.floor + self.sure) / 2
 
 
+_NEAR = 3
+"""How many near misses a question about somebody never mentioned is told of."""
+
 _BY_MODEL = {"all-MiniLM-L6-v2": Thresholds(floor=0.22, sure=0.42)}
 _UNKNOWN = Thresholds(floor=0.25, sure=0.5)
 
@@ -34,19 +39,41 @@ def thresholds_for(model: str) -> Thresholds:
     return next((values for name, values in _BY_MODEL.items() if name in model), _UNKNOWN)
 
 
-def judge(ranked: Sequence[Fused], thresholds: Thresholds, *, at_risk: bool = False) -> tuple[str, list[Fused]]:
-    """The status and the candidates that may be shown; the rest is no answer and fills no place.
+class Judged(NamedTuple):
+    """The status, what may be shown, best first, and what is close and no answer, with why."""
 
-    What shares no word with the question must be nearer to it than what shares one. A question that takes a name for
-    granted that was never mentioned (`at_risk`) is never answered as sure.
+    status: str
+    relevant: Sequence[Fused]
+    near_misses: Sequence[tuple[Candidate, str]]
+    premise: Premise
+
+
+def judge(ranked: Sequence[Fused], thresholds: Thresholds, premise: Premise, *, asks: bool = True) -> Judged:
+    """What of the candidates answers; the rest is no answer and fills no place.
+
+    What shares no word with the question must be nearer to it than what shares one. A question about somebody never
+    mentioned, or with no word that means anything (`asks`), has no answer, and what is said of another person than
+    the one it names is none. A question whose premise is at risk is never answered as sure.
     """
     standing = {found.candidate.key for found in ranked if _relevant(found, thresholds)}
     relevant = [found for found in ranked if found.candidate.key in standing or _leans(found, standing)]
     if not standing or not any(_holds(found, thresholds) for found in relevant):
-        return "no_match", []
-    best = relevant[0].candidate
-    sure = best.exact or (not at_risk and (best.vector is None or best.vector >= thresholds.sure))
-    return ("ok" if sure else "weak"), relevant
+        return Judged("no_match", [], [], premise)
+    exact = [found for found in relevant if found.candidate.exact]
+    if not asks:
+        return Judged("ok" if exact else "no_match", exact, [], premise)
+    if premise.fails and not exact:
+        why = f"nothing stored mentions {' or '.join(premise.unknown)}"
+        return Judged("no_match", [], [(found.candidate, why) for found in relevant[:_NEAR]], premise)
+    others = [found for found in relevant if found.candidate.key in premise.subject.keys and not found.candidate.exact]
+    why = f"said of {' and '.join(premise.subject.people)}"
+    misses = [(found.candidate, why) for found in others]
+    answers = [found for found in relevant if found not in others]
+    if not answers:
+        return Judged("no_match", [], misses, premise)
+    best = answers[0].candidate
+    sure = best.exact or (not premise.at_risk and (best.vector is None or best.vector >= thresholds.sure))
+    return Judged("ok" if sure else "weak", answers, misses, premise)
 
 
 def _leans(found: Fused, standing: set[NodeKey]) -> bool:

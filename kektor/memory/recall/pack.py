@@ -63,6 +63,8 @@ def _labels(hit: Hit, now: int) -> list[str]:
         labels.append(memory.status)
     if hit.told_earlier:
         labels.append("told earlier")
+    if hit.superseded_by:
+        labels += ["superseded by", _label(hit.superseded_by)]
     if hit.resolved_from:
         labels += ["replaces", _label(hit.resolved_from)]
     return labels

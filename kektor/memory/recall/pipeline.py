@@ -1,23 +1,26 @@
 """The stages in their order."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import structs
 
 from kektor import clock
 from kektor.engine.port import Engine
-from kektor.engine.records import IndexSettings, Node, NodeKey, Scope, Status
+from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Scope, Status
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
-from kektor.memory.objects import Hit, Premise, Recall, memory_of
+from kektor.memory.objects import Hit, NearMiss, Premise, Recall, memory_of
 from kektor.memory.recall.alike import Ordered, latest_first
-from kektor.memory.recall.candidates import Candidate, gather
+from kektor.memory.recall.candidates import Candidate, Vectors, gather
 from kektor.memory.recall.fuse import Fused, fuse
-from kektor.memory.recall.judge import judge, thresholds_for
+from kektor.memory.recall.judge import Judged, judge, thresholds_for
 from kektor.memory.recall.pack import pack
-from kektor.memory.recall.premise import unknown_names
+from kektor.memory.recall.premise import read_premise
 from kektor.memory.recall.question import Question, read
+from kektor.memory.recall.said import as_seen_today
+from kektor.memory.recall.speakers import with_speakers
+from kektor.text import content_terms
 
 __all__ = ["recall"]
 
@@ -39,38 +42,52 @@ def recall(
 ) -> Recall:
     """Answer a question from what a View admits: at most `k` hits and `budget_tokens` tokens of context."""
     engine = context.engine
-    question = read(query)
+    question = with_speakers(engine, view, read(query))
     past = history == "always" or (history == "auto" and question.asks_past)
     view = structs.replace(view, history=past)
-    vector = None
-    if mode != "fast" and (vectors := context.embed(settings, [query], kind="query")) is not None:
-        vector = vectors[0]
+    vectors = None if mode == "fast" else _vectors(context, settings, question)
     wide = _with_predecessors(view)
-    candidates = gather(engine, wide, question, vector, depth=max(_DEPTH, 2 * k))
+    candidates = gather(engine, wide, question, vectors, depth=max(_DEPTH, 2 * k))
     resolved = _resolve(engine, view, candidates)
     ranked = fuse([candidate for candidate, _ in resolved], question)
-    unknown = unknown_names(engine, view, query)
-    status, relevant = judge(ranked, thresholds_for(settings.fingerprint), at_risk=bool(unknown))
-    if status == "no_match" and not candidates and engine.count(view) == 0:
-        status = "empty"
     origins = {candidate.key: origin for candidate, origin in resolved}
+    replaced = _replaced(candidates, origins)
+    language = settings.text.language
+    judged = judge(
+        ranked,
+        thresholds_for(settings.fingerprint),
+        read_premise(engine, view, question, ranked, language, replaced=replaced),
+        asks=bool(content_terms(query, language)) or not question.words,
+    )
+    if not judged.relevant and not candidates and engine.count(view) == 0:
+        judged = judged._replace(status="empty")
     # Only what answers stands for the source it rests on, which may say more than the memory quotes of it.
     now = view.now if view.as_of is None else view.as_of
-    hits = [_hit(entry, settings, view, origins) for entry in latest_first(_group_evidence(relevant), k, now)]
-    packed = pack(hits, budget_tokens, context.tokenizer.counts, now)
+    hits = [_hit(entry, settings, view, origins) for entry in latest_first(_group_evidence(judged.relevant), k, now)]
+    packed = pack(as_seen_today(context, view, hits), budget_tokens, context.tokenizer.counts, now)
     return Recall(
-        status=status,
+        status=judged.status,
         hits=packed.hits,
         context=packed.context,
         tokens=packed.tokens,
         dropped=packed.dropped,
-        nearest_keys=[],
-        near_misses=[],
-        premise=Premise(at_risk=bool(unknown), unknown=unknown),
+        nearest_keys=list(judged.premise.nearest),
+        near_misses=[NearMiss(id=miss.node.id, text=miss.node.text, why=why) for miss, why in judged.near_misses[:k]],
+        premise=Premise(
+            at_risk=judged.premise.at_risk,
+            unknown=list(judged.premise.unknown),
+            wrong_subject=list(judged.premise.subject.people),
+        ),
         history_used=past,
         trace_id=clock.new_id(),
-        trace=_trace(question, candidates, ranked, relevant) if explain else None,
+        trace=_trace(question, candidates, ranked, judged) if explain else None,
     )
+
+
+def _vectors(context: MemoryContext, settings: IndexSettings, question: Question) -> Vectors | None:
+    texts = list(dict.fromkeys([question.text, question.said]))
+    found = context.embed(settings, texts, kind="query")
+    return None if found is None else Vectors(found[0], found[-1] if len(texts) > 1 else found[0])
 
 
 def _with_predecessors(view: View) -> View:
@@ -117,6 +134,12 @@ def _says_more(one: Candidate, other: Candidate) -> bool:
     return (one.exact, one.vector or 0.0, one.text) > (other.exact, other.vector or 0.0, other.text)
 
 
+def _replaced(candidates: Sequence[Candidate], origins: Mapping[NodeKey, str | None]) -> dict[NodeKey, str]:
+    """The text of the version that was found, for each head that stands in its place."""
+    texts = {NodeKey(candidate.node.scope, candidate.node.id): candidate.node.text for candidate in candidates}
+    return {head: texts[NodeKey(head.scope, origin)] for head, origin in origins.items() if origin is not None}
+
+
 def _head(engine: Engine, view: View, node: Node) -> Node | None:
     versions = engine.versions(view, node.scope, node.lineage)
     return versions[-1] if versions else None
@@ -127,13 +150,15 @@ def _group_evidence(ranked: Sequence[Fused]) -> Sequence[Fused]:
     resting: dict[tuple[Scope, str], str] = {}
     for found in ranked:
         node = found.candidate.node
-        if node.evidence:
+        if node.evidence and node.kind is Kind.MEMORY:  # a summary stands beside what it is made of
             for span in node.evidence:
                 for scope in (node.scope, Scope()):
                     resting.setdefault((scope, span.source), node.id)
     if not resting:
         return ranked
-    memories = {found.candidate.node.id: found for found in ranked if found.candidate.node.evidence}
+    memories = {
+        node.id: found for found in ranked if (node := found.candidate.node).evidence and node.kind is Kind.MEMORY
+    }
     out: list[Fused] = []
     placed: set[str] = set()
     for found in ranked:
@@ -169,14 +194,20 @@ def _via(candidate: Candidate) -> list[str]:
 
 
 def _trace(
-    question: Question, candidates: Sequence[Candidate], ranked: Sequence[Fused], relevant: Sequence[Fused]
+    question: Question, candidates: Sequence[Candidate], ranked: Sequence[Fused], judged: Judged
 ) -> dict[str, Any]:
     """What each stage made of it; ids only of what the caller may see."""
     return {
-        "question": {"asks_past": question.asks_past},
+        "question": {
+            "asks_past": question.asks_past,
+            "asks_when": question.asks_when,
+            "speakers": sorted(question.speakers),
+            "said": question.said,
+        },
+        "premise": {"margin": judged.premise.subject.margin},
         "candidates": len(candidates),
         "resolved": len(ranked),
-        "judged_relevant": len(relevant),
+        "judged_relevant": len(judged.relevant),
         "ranking": [
             {
                 "id": found.candidate.node.id,

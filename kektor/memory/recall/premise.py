@@ -1,35 +1,75 @@
-"""Whom a question takes for granted: names that nothing the caller may see has ever mentioned."""
+"""What a question takes for granted: names that were mentioned, and facts of those it names."""
 
-import re
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import structs
 
 from kektor.engine.port import Engine
+from kektor.engine.records import NodeKey
 from kektor.engine.view import View
+from kektor.memory.recall.fuse import Fused
+from kektor.memory.recall.names import identifiers_in, names_in
+from kektor.memory.recall.question import Question, words_of
+from kektor.memory.recall.subject import ABSTAINS, Subject, subject_of
 
-__all__ = ["unknown_names"]
-
-_WORD = re.compile(r"[^\W_][\w'’.@-]*")
-_SENTENCE_END = re.compile(r"[.!?:;\n\"“”«»]\s*$")
-
-# Capitalised inside an English sentence without naming anybody whom a memory could know.
-_COMMON = frozenset({
-    "i", "i'm", "i've", "i'd", "i'll", "mr", "mrs", "ms", "dr", "am", "pm", "ok", "english", "monday",
-    "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "january", "february", "march",
-    "april", "may", "june", "july", "august", "september", "october", "november", "december",
-})  # fmt: skip
+__all__ = ["Premise", "read_premise"]
 
 
-def unknown_names(engine: Engine, view: View, question: str) -> list[str]:
-    """The names in a question that occur in no text, tag or speaker's name a View shows, nor are the caller's own.
+class Premise(NamedTuple):
+    """What speaks against a question.
 
-    It abstains where capitals are no sign of a name: scripts without them, and questions written in them.
+    `unknown` are names in it that nothing the caller may see has ever mentioned, and `known` the others; `nearest`
+    are names that were mentioned and are spelled almost like an unknown one.
+    """
 
-    >>> unknown_names(engine, view, "Does Quentin know where Dana lives?")
+    unknown: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    nearest: tuple[str, ...] = ()
+    subject: Subject = ABSTAINS
+
+    @property
+    def at_risk(self) -> bool:
+        return bool(self.unknown) or self.subject.doubtful
+
+    @property
+    def fails(self) -> bool:
+        """Whether there is nobody it could be about."""
+        return bool(self.unknown) and not self.known and not self.nearest
+
+
+def read_premise(
+    engine: Engine,
+    view: View,
+    question: Question,
+    ranked: Sequence[Fused],
+    language: str,
+    *,
+    replaced: Mapping[NodeKey, str],
+) -> Premise:
+    """Hold a question against what the View shows, and against the best candidates.
+
+    `replaced` are the texts in whose place some of these stand, by the key of what does: whom they mention is known,
+    and answered with what holds instead.
+    """
+    words = (word for name in names_in(question.text) for word in name.split())
+    names = list(dict.fromkeys([*words, *identifiers_in(question.text)]))
+    told = {word for text in replaced.values() for word in words_of(text)}
+    unknown = [name for name in unknown_names(engine, view, names) if not words_of(name) <= told]
+    return Premise(
+        unknown=tuple(unknown),
+        known=tuple(name for name in names if name not in unknown),
+        nearest=tuple(dict.fromkeys(near for name in unknown for near in _spelled_like(name, ranked))),
+        subject=ABSTAINS if unknown else subject_of(question, ranked, language, replaced),
+    )
+
+
+def unknown_names(engine: Engine, view: View, names: Sequence[str]) -> list[str]:
+    """The names that occur in no text, tag or speaker's name a View shows, nor are the caller's own.
+
+    >>> unknown_names(engine, view, ["Quentin", "Dana"])
     ['Quentin']
     """
-    names = list(dict.fromkeys(_names(question)))
     if not names:
         return []
     own = {
@@ -46,14 +86,26 @@ def unknown_names(engine: Engine, view: View, question: str) -> list[str]:
     return [name for name in names if name.casefold() not in own and not engine.match_text(anything, name, 1)]
 
 
-def _names(question: str) -> Iterator[str]:
-    words = [(match, match[0].rstrip("'’.-")) for match in _WORD.finditer(question)]
-    capitals = sum(word[0].isupper() for _, word in words)
-    if len(words) > 2 and capitals > (len(words) + 1) // 2:
-        return
-    for match, word in words:
-        name = re.sub(r"['’]s$", "", word)
-        begins = not question[: match.start()].strip() or _SENTENCE_END.search(question[: match.start()])
-        if begins or not name[0].isupper() or len(name) < 3 or name.casefold() in _COMMON:
-            continue
-        yield name
+def _spelled_like(name: str, ranked: Sequence[Fused]) -> list[str]:
+    """Words of the candidates, who said them and what they are tagged, that are one edit away from a name."""
+    wanted = name.casefold()
+    found = (
+        word
+        for fused in ranked
+        for text in (
+            fused.candidate.node.text,
+            *fused.candidate.node.tags,
+            str(fused.candidate.node.metadata.get("speaker", "")),
+        )
+        for word in words_of(text)
+    )
+    return sorted({word for word in found if word != wanted and _one_edit(wanted, word)})
+
+
+def _one_edit(one: str, other: str) -> bool:
+    """Whether one letter added, left out, changed, or exchanged with its neighbour makes one word of the other."""
+    if abs(len(one) - len(other)) > 1 or min(len(one), len(other)) < 3:
+        return False
+    start = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    a, b = one[start:], other[start:]
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])

@@ -18,6 +18,7 @@ from kektor_server.cli.ingest import ingest
 from kektor_server.cli.output import print_fault
 from kektor_server.cli.review import review
 from kektor_server.cli.serving import mcp, serve, try_
+from kektor_server.cli.sessions import sessions
 from kektor_server.cli.settings import config
 from kektor_server.cli.tombstones import tombstones
 
@@ -72,6 +73,7 @@ for name, command in (
     ("correct", memories.correct),
     ("retract", memories.retract),
     ("forget", memories.forget),
+    ("sessions", sessions),
     ("archive", details.archive),
     ("restore-memory", details.restore_memory),
     ("pin", details.pin),

@@ -90,6 +90,11 @@ def _tombstones(operations: Operations, principal: Principal, _about: str, field
     return operations.tombstones(fields["index"], principal, scope=_scope(fields), **page)
 
 
+def _sessions(operations: Operations, principal: Principal, _about: str, fields: dict[str, Any]) -> Any:
+    page = {name: fields[name] for name in ("limit", "cursor") if name in fields}
+    return operations.sessions(fields["index"], principal, scope=_scope(fields), **page)
+
+
 def _evidence(operations: Operations, principal: Principal, about: str, fields: dict[str, Any]) -> Any:
     spans = operations.evidence(fields["index"], about, principal, scope=_scope(fields))
     return {"items": spans, "next_cursor": None}
@@ -141,6 +146,9 @@ RUNS: dict[str, Run] = {
     ),
     "drop_index": lambda o, p, about, f: o.drop_index(about, p, reason=f.get("reason", "")),
     "forget": lambda o, p, about, f: o.forget(convert(rq.ForgetRequest, f), p),
+    "sessions": _sessions,
+    "start_session": lambda o, p, about, f: o.start_session(convert(rq.StartSessionRequest, f), p),
+    "end_session": lambda o, p, about, f: o.end_session(about, convert(rq.EndSessionRequest, f), p),
     "reviews": _reviews,
     "review": lambda o, p, about, f: o.review(about, convert(rq.ReviewRequest, f), p),
     "tombstones": _tombstones,

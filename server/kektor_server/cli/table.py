@@ -26,6 +26,9 @@ OPERATIONS = {
     "correct": Operation("POST", "/v1/memories/{id}/correct"),
     "retract": Operation("POST", "/v1/memories/{id}/retract"),
     "forget": Operation("POST", "/v1/forget"),
+    "sessions": Operation("GET", "/v1/sessions"),
+    "start_session": Operation("POST", "/v1/sessions"),
+    "end_session": Operation("POST", "/v1/sessions/{id}/end"),
     **{
         verb: Operation("POST", f"/v1/memories/{{id}}/{verb}")
         for verb in ("archive", "restore", "pin", "unpin", "confirm")

@@ -25,6 +25,6 @@ never true and nothing replaces it. confirm, naming the source, when something s
 
 forget only when the user asks. mode=erase removes for good and needs confirm=true: show what goes with dry_run first.
 
-link joins two memories that belong together; explore shows what is connected. Cite ids when it matters where an \
-answer came from.
+link joins two memories that belong together; explore shows what is connected. start_session and end_session bracket \
+longer work: the end leaves a summary. Cite ids when it matters where an answer came from.
 """

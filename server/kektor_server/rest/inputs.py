@@ -21,6 +21,8 @@ __all__ = [
     "ReinforceBody",
     "ReviewsQuery",
     "ScopedQuery",
+    "SessionsQuery",
+    "SourcesQuery",
     "TombstonesQuery",
 ]
 
@@ -58,10 +60,35 @@ class LiftQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     reason: str = ""
 
 
+class SessionsQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    limit: int = 100
+    cursor: str | None = None
+
+
 class ReviewsQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     status: Literal["open", "asked", "decided", "all"] = "open"
     limit: int = 100
     cursor: str | None = None
+
+
+class SourcesQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A page of sources; `session` keeps those of one."""
+
+    session: str | None = None
+    include: list[str] = []
+    limit: int = 100
+    cursor: str | None = None
+
+    def request(self) -> ListRequest:
+        return ListRequest(
+            index=self.index,
+            scope=self.scope(),
+            filter=None if self.session is None else {"eq": ["session", self.session]},
+            include=self.include,
+            kinds=["source"],
+            limit=self.limit,
+            cursor=self.cursor,
+        )
 
 
 class PageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

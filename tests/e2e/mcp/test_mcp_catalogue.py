@@ -40,19 +40,22 @@ def test_the_file_the_relay_reads_is_what_the_registry_says() -> None:
     assert json.loads(TARGET.read_text(encoding="utf-8")) == catalogue()
 
 
-CORE = ["remember", "recall", "read_memory", "correct", "retract", "forget", "confirm", "link", "explore", "review"]
+CORE = [
+    "remember", "recall", "read_memory", "correct", "retract", "forget", "confirm", "link", "explore", "review",
+    "start_session", "end_session",
+]  # fmt: skip
 AGENT = [
     "list_memories", "update_memory", "pin_memory", "history", "evidence", "archive_memory", "restore_memory",
-    "unlink", "find_path", "subgraph", "edges", "search", "stats", "list_indexes",
+    "unlink", "find_path", "subgraph", "edges", "search", "stats", "list_indexes", "list_sessions",
 ]  # fmt: skip
-ADMIN = ["create_index", "configure_index", "delete_index", "checkpoint"]
+ADMIN = ["create_index", "configure_index", "delete_index", "checkpoint", "transfer"]
 REFERENCE = [
     "create_entities", "create_relations", "add_observations", "delete_entities", "delete_observations",
     "delete_relations", "read_graph", "search_nodes", "open_nodes",
 ]  # fmt: skip
 READING = {
     "recall", "read_memory", "explore", "list_memories", "history", "evidence", "find_path", "subgraph", "edges",
-    "search", "stats", "list_indexes", "read_graph", "search_nodes", "open_nodes",
+    "search", "stats", "list_indexes", "list_sessions", "read_graph", "search_nodes", "open_nodes",
 }  # fmt: skip
 
 
@@ -114,8 +117,9 @@ def test_the_hints_tell_reading_from_changing_from_destroying() -> None:
         "delete_observations", "delete_relations",
     }  # fmt: skip
     assert {name for name in hints if hints[name]["idempotentHint"]} == READING | {
-        "remember", "link", "update_memory", "pin_memory", "configure_index", "checkpoint", "create_entities",
-        "create_relations", "add_observations",
+        "remember", "link", "start_session", "end_session", "update_memory", "pin_memory", "configure_index",
+        "checkpoint",
+        "create_entities", "create_relations", "add_observations",
     }  # fmt: skip
     assert not any(hint["openWorldHint"] for hint in hints.values())
 

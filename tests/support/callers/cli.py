@@ -72,6 +72,9 @@ COMMANDS: dict[Operation, tuple[list[str], dict[str, str]]] = {
             "dry_run": "--dry-run",
         },
     ),
+    "sessions": (["sessions"], {"limit": "--limit", "cursor": "--cursor"}),
+    "start_session": (["sessions"], {"id": "--start", "title": "--title"}),
+    "end_session": (["sessions"], {"end": "--end"}),
     "reviews": (["review"], {"status": "--status", "limit": "--limit", "cursor": "--cursor"}),
     "review": (
         ["review"],
@@ -137,8 +140,8 @@ def _positional(operation: Operation, about: str | None, given: dict[str, Any], 
         return [str(path)]
     if operation == "forget":
         return list(given.pop("ids", []))
-    if operation == "lift":
-        given["lift"] = about
+    if operation in ("lift", "end_session"):
+        given[operation.removesuffix("_session")] = about
         return []
     if operation == "link":
         (edge,) = given.pop("edges")

@@ -20,7 +20,8 @@ Operation = Literal[
     "pin", "unpin", "update", "confirm", "reinforce", "forget", "ingest", "link", "unlink", "edges", "traverse",
     "path", "upsert", "node", "nodes", "patch", "delete", "search", "search_batch", "indexes", "create_index",
     "configure_index", "drop_index", "stats", "export", "delete_memory", "tombstones", "lift", "erasures",
-    "erasure", "jwks", "reviews", "review",
+    "erasure", "jwks", "share", "start_session", "end_session", "sessions", "sources",
+    "reviews", "review",
 ]  # fmt: skip
 
 
@@ -142,6 +143,18 @@ class Caller:
 
     def tombstones(self, **fields: Any) -> Any:
         return self.call("tombstones", **fields)["items"]
+
+    def share(self, id: str, **fields: Any) -> Any:
+        return self.call("share", id, **fields)
+
+    def start_session(self, id: str | None = None, **fields: Any) -> Any:
+        return self.call("start_session", **({} if id is None else {"id": id}), **fields)
+
+    def end_session(self, id: str, **fields: Any) -> Any:
+        return self.call("end_session", id, **fields)
+
+    def sessions(self, **fields: Any) -> Any:
+        return self.call("sessions", **fields)["items"]
 
     def reviews(self, **fields: Any) -> Any:
         return self.call("reviews", **fields)["items"]

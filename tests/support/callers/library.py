@@ -128,6 +128,9 @@ _OF_MEMORY: dict[str, Any] = {
     "reinforce": _reinforce,
     "history": lambda memory, about, fields: {"items": memory.history(about, **fields)},
     "evidence": lambda memory, about, fields: {"items": memory.evidence(about, **fields)},
+    "sources": lambda memory, about, fields: memory.list(
+        kinds=["source"], filter={"eq": ["session", fields.pop("session")]}, **fields
+    ),
     "reviews": lambda memory, about, fields: {"items": memory.reviews(**fields)},
     "tombstones": lambda memory, about, fields: {"items": memory.tombstones(**fields)},
     "erasures": lambda memory, about, fields: {"items": memory.erasures(**fields)},

@@ -15,6 +15,8 @@ from tests.support.callers.server import ServerMachine
 __all__ = ["COMPOSED", "TOOLS", "McpDoor"]
 
 TOOLS: dict[Operation, tuple[str, dict[str, Any]]] = {
+    "start_session": ("start_session", {}),
+    "end_session": ("end_session", {}),
     "remember": ("remember", {}),
     "recall": ("recall", {}),
     "get": ("read_memory", {}),
@@ -45,6 +47,7 @@ COMPOSED: dict[str, Operation] = {
     "delete_entities": "archive",
     "delete_observations": "archive",
     "delete_relations": "unlink",
+    "transfer": "share",
     "create_index": "create_index",
     "configure_index": "configure_index",
     "delete_index": "drop_index",
@@ -126,7 +129,7 @@ def _flag(name: str, value: str | None) -> list[str]:
 def _arguments(operation: Operation, about: str | None, fields: dict[str, Any]) -> dict[str, Any]:
     arguments = dict(fields)
     if about is not None:
-        arguments["id"] = about
+        arguments["session" if operation == "end_session" else "id"] = about
     if operation == "forget" and arguments.get("mode") == "erase" and not arguments.get("dry_run"):
         arguments["confirm"] = True
     if operation == "traverse":

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kektor.text import Digester, fold, plain
+from kektor.text import Digester, fold, plain, readings
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,13 @@ def test_a_disguise_folds_to_the_same(disguise: str) -> None:
 def test_what_differs_stays_different(one: str, other: str) -> None:
     assert fold(one) != fold(other)
     assert plain(one) != plain(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("5 %", "5"), ("-5", "5"), ("#5", "5"), ("the rate is 5%", "the rate is 5"), ("a-b", "ab")]
+)
+def test_no_reading_takes_the_sign_of_a_number(one: str, other: str) -> None:
+    assert not set(readings(one)) & set(readings(other))
 
 
 def test_plain_keeps_what_only_a_disguise_would_change() -> None:

@@ -13,6 +13,7 @@ from kektor_server.rest.routes import (
     recall,
     reviews,
     server,
+    sessions,
     tombstones,
 )
 
@@ -21,5 +22,5 @@ __all__ = ["all_routes"]
 
 def all_routes() -> Iterator[Route]:
     """Every route, in the order in which the documentation shows them."""
-    for part in (server, indexes, nodes, graph, memories, recall, reviews, tombstones, audit, admin):
+    for part in (server, indexes, nodes, graph, memories, recall, sessions, reviews, tombstones, audit, admin):
         yield from part.routes

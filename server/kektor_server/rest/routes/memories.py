@@ -7,6 +7,7 @@ from kektor.memory.requests import (
     EvolveRequest,
     ForgetRequest,
     RememberRequest,
+    ShareRequest,
     UpdateRequest,
     VerbRequest,
 )
@@ -115,6 +116,12 @@ def unpin(call: Call, id: str, body: VerbRequest) -> Receipt:
 def confirm(call: Call, id: str, body: ConfirmRequest) -> Receipt:
     """It was seen to hold again, as a source says when `evidence` names one."""
     return call.operations.confirm(id, body, call.principal)
+
+
+@routes.post("/v1/memories/{id}/share", creates=is_new, errors=("not_found", "conflict", "blocked"))
+def share(call: Call, id: str, body: ShareRequest) -> Receipt:
+    """Copy it to another scope or index; the copy knows its original, so that erasing that reaches it."""
+    return call.operations.share(id, body, call.principal)
 
 
 @routes.post("/v1/memories/{id}/reinforce", errors=("not_found", "conflict", "blocked"))
