@@ -77,9 +77,12 @@ class MemoryHandle:
         """
         return self._operations.recall(self._request(rq.RecallRequest, query=query, **fields), self._principal)
 
-    def get(self, id: str, *, resolve: str | None = None) -> Memory:
-        """That version exactly, whatever its state; `resolve="head"` its newest successor."""
-        return self._operations.get(self._index, id, self._principal, resolve=resolve)
+    def get(self, id: str, *, resolve: str | None = None, **when: Any) -> Memory:
+        """That version exactly, whatever its state; `resolve="head"` its newest successor.
+
+        With `as_of` the version of the same statement that held then, with `known_at` what the database then knew.
+        """
+        return self._operations.get(self._index, id, self._principal, resolve=resolve, **_when(when))
 
     def count(self, **fields: Any) -> int:
         """How many `list` would give in all."""
@@ -432,6 +435,13 @@ def _floats(values: ArrayLike, field: str) -> NDArray[np.float32]:
         return np.ascontiguousarray(values, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise Invalid(f"{field} is no array of numbers: {error}", field=field) from error
+
+
+def _when(fields: Mapping[str, Any]) -> dict[str, Any]:
+    for name in fields:
+        if name not in ("as_of", "known_at", "tz"):
+            raise Invalid(f"unknown field {name!r}: as_of, known_at and tz say when", field=name)
+    return _plain(fields)
 
 
 def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -482,7 +482,10 @@ class Index(Struct, frozen=True):
 
 
 class IndexStats(Struct, frozen=True):
-    """Sizes of an index; `vector` and `text` are the counters of those two structures."""
+    """Sizes of an index; `vector` and `text` are the counters of those two structures.
+
+    `shown` is how many nodes of each kind a read shows, now or at the times that were asked for.
+    """
 
     index: str
     nodes: int
@@ -492,11 +495,13 @@ class IndexStats(Struct, frozen=True):
     lsn: int
     vector: dict[str, Any]
     text: dict[str, Any]
+    shown: dict[str, int]
 
 
 def memory_of(node: Node, settings: IndexSettings, *, now: int, known_at: int | None = None) -> Memory:
     """A node as callers see it, at a moment, or as the database held it at `known_at`."""
-    state = (None if known_at is None else node.state_at(known_at)) or node.state
+    node = (None if known_at is None else node.known_at(known_at)) or node
+    state = node.state
     return Memory(
         id=node.id,
         lineage=node.lineage,
@@ -547,8 +552,10 @@ def index_of(settings: IndexSettings) -> Index:
     )
 
 
-def stats_of(index: str, stats: EngineStats) -> IndexStats:
-    return IndexStats(index, stats.nodes, stats.vectors, stats.texts, stats.edges, stats.lsn, stats.vector, stats.text)
+def stats_of(index: str, stats: EngineStats, shown: dict[str, int]) -> IndexStats:
+    return IndexStats(
+        index, stats.nodes, stats.vectors, stats.texts, stats.edges, stats.lsn, stats.vector, stats.text, shown
+    )
 
 
 def scope_of(scope: Scope) -> ScopeOut:

@@ -69,10 +69,16 @@ def make_view(
 
 
 def only_by_id(
-    engine: Engine, principal: Principal, index: str, *, scope: ScopeIn | None, known_at: TimeIn | None = None
+    engine: Engine,
+    principal: Principal,
+    index: str,
+    *,
+    scope: ScopeIn | None,
+    known_at: TimeIn | None = None,
+    tz: str = "UTC",
 ) -> View:
     """What an id names exactly: also superseded, archived, proposed and rejected versions; never erased ones."""
-    view = make_view(engine, principal, index, scope=scope, include=sorted(INCLUDABLE), known_at=known_at)
+    view = make_view(engine, principal, index, scope=scope, include=sorted(INCLUDABLE), known_at=known_at, tz=tz)
     return structs.replace(view, history=True)
 
 

@@ -140,7 +140,7 @@ RUNS: dict[str, Run] = {
     "create_index": lambda o, p, about, f: index_of(o.create_index(convert(rq.CreateIndexRequest, f), p)),
     "list_indexes": _list_indexes,
     "get_index": lambda o, p, about, f: index_of(o.get_index(about, p)),
-    "index_stats": lambda o, p, about, f: stats_of(about, o.index_stats(about, p)),
+    "index_stats": lambda o, p, about, f: stats_of(about, o.index_stats(about, p), o.count_shown(about, p)),
     "configure_index": lambda o, p, about, f: index_of(
         o.configure_index(about, convert(rq.ConfigureIndexRequest, f), p)
     ),

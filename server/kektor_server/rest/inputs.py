@@ -23,6 +23,7 @@ __all__ = [
     "ScopedQuery",
     "SessionsQuery",
     "SourcesQuery",
+    "StatsQuery",
     "TombstonesQuery",
 ]
 
@@ -49,6 +50,17 @@ class GetMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_on
     """`resolve=head` answers the newest version of the same statement."""
 
     resolve: Literal["head"] | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
+
+
+class StatsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """When `shown` is counted."""
+
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
 
 
 class DeleteMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):

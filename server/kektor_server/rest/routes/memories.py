@@ -35,7 +35,16 @@ def list_memories(call: Call, query: ListQuery) -> MemoryPage:
 @routes.get("/v1/memories/{id}", errors=("not_found", "conflict"))
 def get_memory(call: Call, id: str, query: GetMemoryQuery) -> Memory:
     """That version exactly, superseded and archived ones too; `resolve=head` its newest successor."""
-    return call.operations.get(query.index, id, call.principal, scope=query.scope(), resolve=query.resolve)
+    return call.operations.get(
+        query.index,
+        id,
+        call.principal,
+        scope=query.scope(),
+        resolve=query.resolve,
+        as_of=query.as_of,
+        known_at=query.known_at,
+        tz=query.tz,
+    )
 
 
 @routes.patch("/v1/memories/{id}", errors=("not_found", "conflict", "blocked"))
