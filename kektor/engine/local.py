@@ -387,6 +387,10 @@ class LocalEngine:
         with self._reading():
             return self.tables.kv.get((self._space(index).settings.number, scope, key))
 
+    def kv_scopes(self, index: str, key: str) -> list[Scope]:
+        with self._reading():
+            return sorted(self.tables.kv_scopes.get((self._space(index).settings.number, key), ()))
+
     # Writing
 
     @contextmanager

@@ -302,6 +302,9 @@ class PlainEngine:
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None:
         return self._index(index).kv.get((scope, key))
 
+    def kv_scopes(self, index: str, key: str) -> list[Scope]:
+        return sorted(scope for scope, held in self._index(index).kv if held == key)
+
     def stats(self, index: str) -> EngineStats:
         held = self._index(index)
         texts = sum(1 for node in held.nodes.values() if node.text)

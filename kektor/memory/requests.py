@@ -12,6 +12,7 @@ __all__ = [
     "ConfigureIndexRequest",
     "ConfirmRequest",
     "CreateIndexRequest",
+    "DropKvRequest",
     "EdgeIn",
     "EdgesRequest",
     "EndSessionRequest",
@@ -27,6 +28,7 @@ __all__ = [
     "PatchNodeRequest",
     "PathRequest",
     "PolicyChange",
+    "PutKvRequest",
     "RecallRequest",
     "RememberRequest",
     "ReviewRequest",
@@ -105,6 +107,7 @@ class EvolveRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     claim: tuple[str, str, str] | ClaimIn | None = None
     evidence: list[EvidenceIn] = []
     expected_version: int | None = None
+    if_match: str | None = None
     partial: bool = False
     """Only what the new text is about is replaced; what else the old one says stays current."""
     remainder: str | None = None
@@ -116,6 +119,7 @@ class VerbRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     """For the verbs that need no more than the id: retract, archive, restore, pin, unpin."""
 
     expected_version: int | None = None
+    if_match: str | None = None
 
 
 class UpdateRequest(_Write, forbid_unknown_fields=True, kw_only=True):
@@ -126,6 +130,7 @@ class UpdateRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     layer: str | None = None
     pinned: bool | None = None
     expected_version: int | None = None
+    if_match: str | None = None
 
 
 class ConfirmRequest(_Write, forbid_unknown_fields=True, kw_only=True):
@@ -289,6 +294,7 @@ class PatchNodeRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     metadata: dict[str, Any] | None = None
     tags: list[str] | None = None
     scope: ScopeIn | None = None
+    if_match: str | None = None
     idempotency_key: str | None = None
     reason: str = ""
 
@@ -344,6 +350,18 @@ class EdgeIn(Struct, forbid_unknown_fields=True, kw_only=True):
     props: dict[str, Any] = {}
     valid_from: TimeIn | None = None
     valid_to: TimeIn | None = None
+
+
+class PutKvRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """`if_match` is the version that must be there, `only_new` that there must be none."""
+
+    value: Any
+    if_match: str | None = None
+    only_new: bool = False
+
+
+class DropKvRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    if_match: str | None = None
 
 
 class LinkRequest(Struct, forbid_unknown_fields=True, kw_only=True):

@@ -92,6 +92,7 @@ class NodeOperations(BaseOperations):
             node_id=node_id,
             rule=read_rule(request.scope),
             changes=changes,
+            if_match=request.if_match,
             reason=request.reason,
             idempotency_key=request.idempotency_key,
             asked=[node_id, request],
