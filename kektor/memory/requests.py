@@ -311,7 +311,8 @@ class GraphIn(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 class SearchRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     """By vector, by text, or by both; `alpha` is the share of the vector.
 
-    Of both, `convex` adds up the scores, each side stretched to 0..1, and `rrf` the reciprocal ranks.
+    `match` says what of the text must occur: any of its words, all of them, or the phrase as it stands. Of both sides,
+    `convex` adds up the scores, each stretched to 0..1, and `rrf` the reciprocal ranks.
     """
 
     vector: list[float] | None = None
@@ -320,6 +321,7 @@ class SearchRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     ef: int | None = None
     filter: str | dict[str, Any] | None = None
     alpha: float = 0.5
+    match: Literal["any", "all", "phrase"] = "any"
     fusion: Literal["convex", "rrf"] = "convex"
     graph: GraphIn | None = None
     include: list[str] = []
