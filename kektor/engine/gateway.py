@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 from msgspec import Struct
 
+from kektor.engine.notices import Notices, Written
 from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import Actor, Event, Receipt, Scope
 from kektor.engine.view import ScopeRule
@@ -62,6 +63,10 @@ class Command(Protocol):
     @property
     def idempotency_key(self) -> str | None: ...
     @property
+    def of_one_scope(self) -> bool:
+        """Whether all it is about is of `scope`."""
+
+    @property
     def withheld(self) -> Sequence[str]:
         """Tombstones that kept a part of what was asked from being stored."""
 
@@ -93,11 +98,17 @@ class Gateway:
             raise Internal("a database does not open without its write policies")
         self.engine = engine
         self.policies = tuple(policies)
-        self._listeners: list[Callable[[int, str, str, Receipt], None]] = []
+        self.notices = Notices()
 
-    def subscribe(self, listener: Callable[[int, str, str, Receipt], None]) -> None:
-        """Be told (lsn, operation, index, receipt) of every write, after it is durable."""
-        self._listeners.append(listener)
+    def subscribe(self, listener: Callable[[Written], None]) -> Callable[[], None]:
+        """Be told of every write, after it is durable and in the order of the log; returns how to stop."""
+        return self.notices.subscribe(listener)
+
+    @property
+    def last_lsn(self) -> int:
+        """The position of the last write, durable or about to be."""
+        with self.engine.transaction() as tx:
+            return tx.next_lsn - 1
 
     def submit(self, command: Command, principal: Principal) -> Receipt:
         """Run one command to its receipt; the write is durable when this returns."""
@@ -117,15 +128,27 @@ class Gateway:
             lsn = unit.commit()
         finally:
             unit.end()
-            for command, principal, ids in unit.refused:
-                self._record_refusal(command, principal, ids)
-        self.engine.wait(lsn)
-        for command, principal, receipt in unit.done:
+            for command, principal, refusal in unit.refused:
+                stones = [str(refusal.details["tombstone"])] if "tombstone" in refusal.details else []
+                self._record_refusal(command, principal, stones)
+                refusal.audited = True
+        told: list[Written] = []
+        try:
+            self.engine.wait(lsn)
+            told = [_written(lsn, *done) for done in unit.committed]
+        finally:
+            if unit.committed:
+                self.notices.end(lsn, told)
+        for command, principal, receipt in unit.answered:
             if left_out := [*_left_out(receipt), *dict.fromkeys(command.withheld)]:
                 self._record_refusal(command, principal, left_out)
-        for command, _, receipt in unit.told:
-            for listener in self._listeners:
-                listener(lsn, command.operation, command.index, receipt)
+
+    def note(self, operation: str, principal: Principal, *, ids: Sequence[str] = (), reason: str = "") -> None:
+        """Put down an event that changes nothing here: a token given out, a call denied. Durable when this returns."""
+        with self.engine.transaction() as tx:
+            tx.note(Event(operation, principal.actor, "", Scope(), tuple(ids), reason))
+            lsn = tx.commit()
+        self.engine.wait(lsn)
 
     def _record_refusal(self, command: Command, principal: Principal, ids: Sequence[str]) -> None:
         """A refused write, or part of one, leaves its event before it is told, so that no attempt is ever invisible."""
@@ -144,12 +167,12 @@ class Unit:
         self._held = contextlib.ExitStack()
         self._tx: Transaction | None = None
         self._failure: BaseException | None = None
-        self._noted = False
         self.engine = within(gateway.engine, self._begin)
-        self.done: list[tuple[Command, Principal, Receipt]] = []
-        """What was newly done, and every answer to be `told`."""
-        self.told: list[tuple[Command, Principal, Receipt]] = []
-        self.refused: list[tuple[Command, Principal, list[str]]] = []
+        self.answered: list[tuple[Command, Principal, Receipt]] = []
+        """All but repeats of what was answered before."""
+        self.committed: list[tuple[Command, Principal, Receipt]] = []
+        """Those of them that changed something."""
+        self.refused: list[tuple[Command, Principal, Blocked | Forbidden]] = []
 
     def submit(self, command: Command, principal: Principal) -> Receipt:
         """Run one command; what it did is seen within, and stored with all the others."""
@@ -160,24 +183,23 @@ class Unit:
             for policy in self._gateway.policies:
                 policy.before(command, principal, engine)
             command.prepare(engine, principal)
-            receipt, repeated = self._stage(self._begin(), command, principal)
+            return self._stage(self._begin(), command, principal)
         except BaseException as error:
             self._failure = error
             if isinstance(error, Blocked | Forbidden):
-                stones = [str(error.details["tombstone"])] if "tombstone" in error.details else []
-                self.refused.append((command, principal, stones))
+                self.refused.append((command, principal, error))
             raise
-        self.told.append((command, principal, receipt))
-        if not repeated:
-            self.done.append((command, principal, receipt))
-        return receipt
 
     def commit(self) -> int:
         """Queue the frame of all that was staged; the LSN to wait for."""
         self._refuse_after_failure()
         if self._tx is None:
             return 0
-        return self._tx.commit() if self._noted else self._tx.next_lsn - 1
+        if not self.committed:
+            return self._tx.next_lsn - 1
+        lsn = self._tx.commit()
+        self._gateway.notices.begin(lsn)
+        return lsn
 
     def end(self) -> None:
         """Let other writers in again; what was not committed is gone."""
@@ -194,25 +216,29 @@ class Unit:
                 f"nothing of this transaction was stored, since one of its writes failed: {self._failure}"
             ) from self._failure
 
-    def _stage(self, tx: Transaction, command: Command, principal: Principal) -> tuple[Receipt, bool]:
-        """The receipt, and whether it repeats an earlier one under the same key."""
+    def _stage(self, tx: Transaction, command: Command, principal: Principal) -> Receipt:
         key = _idempotency_key(command, principal)
         request = _digest(command.operation, command.request()) if key else b""
         if key is not None and (known := tx.outcome(key)) is not None:
-            return _repeat(known, request, command), True
+            return _repeat(known, request, command)
         command.resolve(tx, principal)
         for policy in self._gateway.policies:
             policy.check(command, principal, tx)
         staged = tx.staged
         receipt = command.stage(tx, principal)
-        if tx.staged == staged and key is None:
-            return msgspec.structs.replace(receipt, lsn=tx.next_lsn - 1), False
-        receipt = msgspec.structs.replace(receipt, lsn=tx.next_lsn)
-        if key is not None:
-            tx.keep_outcome(key, request, msgspec.msgpack.encode(receipt))
-        tx.note(_event(command, principal, command.operation, _ids(receipt)))
-        self._noted = True
-        return receipt, False
+        changed = tx.staged != staged or key is not None
+        receipt = msgspec.structs.replace(receipt, lsn=tx.next_lsn if changed else tx.next_lsn - 1)
+        self.answered.append((command, principal, receipt))
+        if changed:
+            if key is not None:
+                tx.keep_outcome(key, request, msgspec.msgpack.encode(receipt))
+            tx.note(_event(command, principal, command.operation, _ids(receipt)))
+            self.committed.append((command, principal, receipt))
+        return receipt
+
+
+def _written(lsn: int, command: Command, principal: Principal, receipt: Receipt) -> Written:
+    return Written(lsn, command.operation, command.index, command.scope, command.of_one_scope, principal.actor, receipt)
 
 
 def _event(command: Command, principal: Principal, operation: str, ids: Sequence[str]) -> Event:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from kektor import clock, times
+from kektor.engine.notices import Written
 from kektor.engine.port import Compacted, Engine
-from kektor.engine.records import Receipt
 
 __all__ = ["DELAY", "Compaction", "Compactor"]
 
@@ -43,9 +43,9 @@ class Compactor:
         self.when_gone: list[Callable[[Compacted, int], None]] = []
         """Told of every run and when it was done, before it answers."""
 
-    def noticed(self, lsn: int, operation: str, index: str, receipt: Receipt) -> None:
+    def noticed(self, written: Written) -> None:
         """A listener of the gateway: erasing asks for a run."""
-        if operation in ERASING:
+        if written.operation in ERASING:
             self.request()
 
     def request(self) -> None:

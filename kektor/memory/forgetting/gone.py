@@ -27,6 +27,7 @@ class BytesGone:
     goes_on_without_blocked: ClassVar[bool] = False
     whole_index: ClassVar[bool] = False
     withdraws: ClassVar[bool] = False
+    of_one_scope: ClassVar[bool] = False
 
     context: MemoryContext
     before: int

@@ -53,4 +53,8 @@ OPERATIONS = {
     "verify_audit": Operation("POST", "/v1/audit/verify"),
     "compact": Operation("POST", "/v1/admin/compact"),
     "ingest_messages": Operation("POST", "/v1/ingest/messages"),
+    "token_create": Operation("POST", "/v1/tokens"),
+    "token_list": Operation("GET", "/v1/tokens"),
+    "token_revoke": Operation("DELETE", "/v1/tokens/{id}"),
+    "keys_rotate": Operation("POST", "/v1/admin/keys/rotate"),
 }
