@@ -7,7 +7,7 @@ from msgspec import structs
 
 from kektor import clock
 from kektor.engine.port import Engine
-from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Scope, Status
+from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Status
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
 from kektor.memory.objects import Hit, NearMiss, Premise, Recall, memory_of
@@ -72,7 +72,7 @@ def recall(
         tokens=packed.tokens,
         dropped=packed.dropped,
         nearest_keys=list(judged.premise.nearest),
-        near_misses=[NearMiss(id=miss.node.id, text=miss.node.text, why=why) for miss, why in judged.near_misses[:k]],
+        near_misses=_near(context, settings, view, judged.near_misses[:k]),
         premise=Premise(
             at_risk=judged.premise.at_risk,
             unknown=list(judged.premise.unknown),
@@ -147,26 +147,21 @@ def _head(engine: Engine, view: View, node: Node) -> Node | None:
 
 def _group_evidence(ranked: Sequence[Fused]) -> Sequence[Fused]:
     """A memory and the sources it rests on are one hit: the memory, in the best place of the group."""
-    resting: dict[tuple[Scope, str], str] = {}
+    resting: dict[NodeKey, Fused] = {}
     for found in ranked:
         node = found.candidate.node
-        if node.evidence and node.kind is Kind.MEMORY:  # a summary stands beside what it is made of
+        if node.kind is Kind.MEMORY:  # a summary stands beside what it is made of
             for span in node.evidence:
-                for scope in (node.scope, Scope()):
-                    resting.setdefault((scope, span.source), node.id)
+                resting.setdefault(span.key, found)
     if not resting:
         return ranked
-    memories = {
-        node.id: found for found in ranked if (node := found.candidate.node).evidence and node.kind is Kind.MEMORY
-    }
     out: list[Fused] = []
-    placed: set[str] = set()
+    placed: set[NodeKey] = set()
     for found in ranked:
-        node = found.candidate.node
-        owner = resting.get((node.scope, node.id))
-        taken = found if owner is None else memories[owner]._replace(score=found.score)
-        if taken.candidate.node.id not in placed:
-            placed.add(taken.candidate.node.id)
+        owner = resting.get(found.candidate.key)
+        taken = found if owner is None else owner._replace(score=found.score)
+        if taken.candidate.key not in placed:
+            placed.add(taken.candidate.key)
             out.append(taken)
     return out
 
@@ -182,6 +177,15 @@ def _hit(entry: Ordered, settings: IndexSettings, view: View, origins: dict[Node
         resolved_from=origins.get(found.candidate.key),
         told_earlier=told_earlier,
     )
+
+
+def _near(
+    context: MemoryContext, settings: IndexSettings, view: View, misses: Sequence[tuple[Candidate, str]]
+) -> list[NearMiss]:
+    """What came close, in its order; nothing that was taken back comes close either."""
+    hits = [Hit(memory_of(miss.node, settings, now=view.now), 0.0, {}, [why]) for miss, why in misses]
+    seen = as_seen_today(context, view, hits)
+    return [NearMiss(id=hit.memory.id, text=hit.memory.text, why=hit.via[0]) for hit in seen]
 
 
 def _via(candidate: Candidate) -> list[str]:
