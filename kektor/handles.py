@@ -471,6 +471,13 @@ class IndexHandle:
     def stats(self) -> EngineStats:
         return self._operations.index_stats(self.name, self._principal)
 
+    def maintain(self, action: str, *, progress: Progress | None = None) -> None:
+        """`vacuum` takes removed nodes out of the vector index and zeroes their bytes; `refine` finds its nodes better
+        neighbours. Both work in short steps beside reads and writes; `progress` is called after each with the
+        share that is done, and may raise to stop there: the next call goes on.
+        """
+        self._operations.maintain_index(self.name, action, self._principal, progress=progress)
+
     def __iter__(self) -> Iterator[Memory]:
         """Every node, in the order recorded."""
         cursor: str | None = None

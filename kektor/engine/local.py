@@ -39,6 +39,7 @@ from kektor.engine.port import (
     Page,
     Scored,
     Subgraph,
+    Upkeep,
     Vector,
 )
 from kektor.engine.port import Path as GraphPath
@@ -157,6 +158,14 @@ class LocalEngine:
                 vector=space.vectors.stats(),
                 text=space.texts.stats(),
             )
+
+    def upkeep(self, index: str, action: Upkeep) -> tuple[int, int]:
+        with self._reading():
+            space = self._space(index)
+        # The vector index guards itself; a step holds up neither readers nor a checkpoint.
+        if action == "vacuum":
+            return space.vectors.vacuum()
+        return space.vectors.refine(ef=space.settings.ef_construction)
 
     # Nodes
 
