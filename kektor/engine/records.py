@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 __all__ = [
     "Actor",
@@ -16,6 +16,7 @@ __all__ = [
     "Claim",
     "Edge",
     "Erasure",
+    "Event",
     "Evidence",
     "IndexSettings",
     "Item",
@@ -112,6 +113,13 @@ class Evidence(Struct, frozen=True, array_like=True):
     end: int
     quote: str
     cls: str = "self"
+    scope: Scope = Scope()
+    """Of the source: the memory's own, or shared."""
+
+    @property
+    def key(self) -> "NodeKey":
+        """What names the source; its id alone may stand in other scopes as well."""
+        return NodeKey(self.scope, self.source)
 
 
 class Moment(Struct, frozen=True, array_like=True):
@@ -202,6 +210,18 @@ class Node(Struct, frozen=True, array_like=True):
             elif retired is None:
                 retired = state.recorded_from
         return retired
+
+    def known_at(self, known_at: int) -> "Node | None":
+        """The node as the database held it at that time: without the states that came later, and without the name of
+        a successor that nobody knew; None before it knew the node. Tags, metadata and the like are today's."""
+        states = tuple(state for state in self.states if state.recorded_from <= known_at)
+        if not states:
+            return None
+        if len(states) == len(self.states):
+            return self
+        replaced = any(state.status is Status.SUPERSEDED for state in states)
+        last = structs.replace(states[-1], recorded_to=None)
+        return structs.replace(self, states=(*states[:-1], last), superseded_by=self.superseded_by if replaced else "")
 
     def state_at(self, known_at: int) -> State | None:
         """What the database held at that time; None before it knew the node."""
@@ -317,6 +337,17 @@ class Tombstone(Struct, frozen=True, array_like=True):
     def digests(self) -> tuple[bytes, ...]:
         """All it is recognised by as a whole."""
         return (self.digest, *self.also)
+
+
+class Event(Struct, frozen=True, array_like=True):
+    """Who did what to which ids: what the audit notes of a change."""
+
+    operation: str
+    actor: Actor
+    index: str = ""
+    scope: Scope = Scope()
+    ids: tuple[str, ...] = ()
+    reason: str = ""
 
 
 class Erasure(Struct, frozen=True, array_like=True):

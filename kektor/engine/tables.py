@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from kektor_native import CHUNK_HEADER_BYTES, Chunk, CorruptFile, check_chunk, write_chunk
 
+from kektor.engine.audit import GENESIS
 from kektor.engine.effects import DropKv, KeepOutcome, LiftTombstone, PutErasure, PutKv, PutTombstone
 from kektor.engine.records import Erasure, IndexSettings, Scope, Tombstone
 
@@ -40,6 +41,8 @@ class _Saved(msgspec.Struct, frozen=True, array_like=True):
     tombstones: list[Tombstone]
     outcomes: list[KeepOutcome]
     erasures: list[Erasure] = []
+    audit_head: bytes = GENESIS
+    audit_count: int = 0
 
 
 class SmallTables:
@@ -52,9 +55,14 @@ class SmallTables:
         self.next_slots: dict[int, int] = {}
         self.next_edges: dict[int, int] = {}
         self.kv: dict[tuple[int, Scope, str], tuple[Any, int]] = {}
+        self.kv_scopes: dict[tuple[int, str], set[Scope]] = {}
+        """Which scopes have a value under a key."""
         self.tombstones: dict[str, Tombstone] = {}
         self.outcomes: dict[bytes, KeepOutcome] = {}
         self.erasures: dict[str, Erasure] = {}
+        self.audit_head = GENESIS
+        """Hash of the newest event of the audit, and how many there have been."""
+        self.audit_count = 0
         self._standing: dict[tuple[int, Scope, bytes], tuple[str, ...]] = {}
         self._guards: dict[tuple[int, Scope, bytes], tuple[str, ...]] = {}
         """By the least of its tokens, which a sentence that holds all of them holds, too."""
@@ -77,9 +85,11 @@ class SmallTables:
         tables.next_index = saved.next_index
         tables.settings = {settings.name: settings for settings in saved.settings}
         tables.next_slots, tables.next_edges = saved.next_slots, saved.next_edges
-        tables.kv = {(row.index, row.scope, row.key): (row.value, row.version) for row in saved.kv}
+        for row in saved.kv:
+            tables.put_kv(PutKv(row.index, row.scope, row.key, row.value, row.version))
         for tombstone in saved.tombstones:
             tables.put_tombstone(PutTombstone(tombstone))
+        tables.audit_head, tables.audit_count = saved.audit_head, saved.audit_count
         tables.outcomes = {kept.key: kept for kept in saved.outcomes}
         tables.erasures = {erasure.id: erasure for erasure in saved.erasures}
         return tables
@@ -101,9 +111,14 @@ class SmallTables:
 
     def put_kv(self, effect: PutKv) -> None:
         self.kv[effect.index, effect.scope, effect.key] = (effect.value, effect.version)
+        self.kv_scopes.setdefault((effect.index, effect.key), set()).add(effect.scope)
 
     def drop_kv(self, effect: DropKv) -> None:
-        self.kv.pop((effect.index, effect.scope, effect.key), None)
+        if self.kv.pop((effect.index, effect.scope, effect.key), None) is not None:
+            scopes = self.kv_scopes[effect.index, effect.key]
+            scopes.discard(effect.scope)
+            if not scopes:
+                del self.kv_scopes[effect.index, effect.key]
 
     def put_tombstone(self, effect: PutTombstone) -> None:
         stone = effect.tombstone
@@ -145,6 +160,7 @@ class SmallTables:
         """Forget an index by its number, with its key-values and tombstones."""
         self.settings = {name: s for name, s in self.settings.items() if s.number != number}
         self.kv = {key: value for key, value in self.kv.items() if key[0] != number}
+        self.kv_scopes = {key: scopes for key, scopes in self.kv_scopes.items() if key[0] != number}
         self.tombstones = {key: stone for key, stone in self.tombstones.items() if stone.index != number}
         self._standing = {key: value for key, value in self._standing.items() if key[0] != number}
         self._guards = {key: value for key, value in self._guards.items() if key[0] != number}
@@ -162,6 +178,8 @@ class SmallTables:
             list(self.tombstones.values()),
             list(self.outcomes.values()),
             list(self.erasures.values()),
+            self.audit_head,
+            self.audit_count,
         )
         self._frozen, self._lsn = msgspec.msgpack.encode(saved), lsn
         return [Chunk(_FILE, True)]

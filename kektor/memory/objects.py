@@ -45,6 +45,7 @@ __all__ = [
     "Hit",
     "Index",
     "IndexStats",
+    "KvEntry",
     "Memory",
     "MemoryPage",
     "NearMiss",
@@ -153,6 +154,7 @@ class Memory(Struct, frozen=True):
     trust: str
     validity: Validity
     occurred_at: str | None
+    occurred_label: str | None
     recorded_at: str
     retired_at: str | None
     freshness: Freshness
@@ -162,6 +164,15 @@ class Memory(Struct, frozen=True):
     evidence: list[Evidence]
     actor: ActorOut
     access: Access
+
+
+class KvEntry(Struct, frozen=True):
+    """A value under a key of one scope; the version counts how often it was put."""
+
+    key: str
+    value: Any
+    version: int
+    scope: ScopeOut
 
 
 class MemoryPage(Struct, frozen=True):
@@ -482,7 +493,10 @@ class Index(Struct, frozen=True):
 
 
 class IndexStats(Struct, frozen=True):
-    """Sizes of an index; `vector` and `text` are the counters of those two structures."""
+    """Sizes of an index; `vector` and `text` are the counters of those two structures.
+
+    `shown` is how many nodes of each kind a read shows, now or at the times that were asked for.
+    """
 
     index: str
     nodes: int
@@ -492,11 +506,13 @@ class IndexStats(Struct, frozen=True):
     lsn: int
     vector: dict[str, Any]
     text: dict[str, Any]
+    shown: dict[str, int]
 
 
 def memory_of(node: Node, settings: IndexSettings, *, now: int, known_at: int | None = None) -> Memory:
     """A node as callers see it, at a moment, or as the database held it at `known_at`."""
-    state = (None if known_at is None else node.state_at(known_at)) or node.state
+    node = (None if known_at is None else node.known_at(known_at)) or node
+    state = node.state
     return Memory(
         id=node.id,
         lineage=node.lineage,
@@ -514,6 +530,7 @@ def memory_of(node: Node, settings: IndexSettings, *, now: int, known_at: int | 
         trust=state.trust.value,
         validity=_validity(state, now),
         occurred_at=_time(node.occurred),
+        occurred_label=None if node.occurred is None else times.date_words(node.occurred.at, node.occurred.words),
         recorded_at=times.format(node.recorded_at),
         retired_at=None if node.retired_at is None else times.format(node.retired_at),
         freshness=_freshness(node, settings, now),
@@ -547,8 +564,10 @@ def index_of(settings: IndexSettings) -> Index:
     )
 
 
-def stats_of(index: str, stats: EngineStats) -> IndexStats:
-    return IndexStats(index, stats.nodes, stats.vectors, stats.texts, stats.edges, stats.lsn, stats.vector, stats.text)
+def stats_of(index: str, stats: EngineStats, shown: dict[str, int]) -> IndexStats:
+    return IndexStats(
+        index, stats.nodes, stats.vectors, stats.texts, stats.edges, stats.lsn, stats.vector, stats.text, shown
+    )
 
 
 def scope_of(scope: Scope) -> ScopeOut:

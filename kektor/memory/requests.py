@@ -12,6 +12,8 @@ __all__ = [
     "ConfigureIndexRequest",
     "ConfirmRequest",
     "CreateIndexRequest",
+    "DismissRequest",
+    "DropKvRequest",
     "EdgeIn",
     "EdgesRequest",
     "EndSessionRequest",
@@ -20,6 +22,7 @@ __all__ = [
     "ForgetRequest",
     "GraphIn",
     "HistoryMode",
+    "KeyIn",
     "LiftRequest",
     "LinkRequest",
     "ListRequest",
@@ -27,7 +30,9 @@ __all__ = [
     "PatchNodeRequest",
     "PathRequest",
     "PolicyChange",
+    "PutKvRequest",
     "RecallRequest",
+    "ReinforceRequest",
     "RememberRequest",
     "ReviewRequest",
     "ScopeIn",
@@ -52,11 +57,12 @@ HistoryMode = Literal["never", "auto", "always"]
 
 
 class ScopeIn(Struct, forbid_unknown_fields=True, frozen=True):
-    """Members left out: the caller's own on writes, any value on reads."""
+    """Members left out: the caller's own on writes, any value on reads. `shared` stands alone: what is nobody's own."""
 
     user: str | None = None
     agent: str | None = None
     project: str | None = None
+    shared: bool = False
 
 
 class ClaimIn(Struct, forbid_unknown_fields=True, frozen=True):
@@ -81,6 +87,14 @@ class _Write(Struct, forbid_unknown_fields=True, kw_only=True):
     reason: str = ""
 
 
+class KeyIn(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """A short named concept, and what else it is called."""
+
+    concept: str
+    type: str = ""
+    aliases: list[str] = []
+
+
 class RememberRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     text: str
     id: str | None = None
@@ -91,6 +105,8 @@ class RememberRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     pinned: bool = False
     claim: tuple[str, str, str] | ClaimIn | None = None
     evidence: list[EvidenceIn] = []
+    keys: list[str | KeyIn] = []
+    """Names that lead to it."""
     occurred_at: TimeIn | None = None
     valid_from: TimeIn | None = None
     valid_to: TimeIn | None = None
@@ -105,6 +121,7 @@ class EvolveRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     claim: tuple[str, str, str] | ClaimIn | None = None
     evidence: list[EvidenceIn] = []
     expected_version: int | None = None
+    if_match: str | None = None
     partial: bool = False
     """Only what the new text is about is replaced; what else the old one says stays current."""
     remainder: str | None = None
@@ -116,6 +133,7 @@ class VerbRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     """For the verbs that need no more than the id: retract, archive, restore, pin, unpin."""
 
     expected_version: int | None = None
+    if_match: str | None = None
 
 
 class UpdateRequest(_Write, forbid_unknown_fields=True, kw_only=True):
@@ -126,12 +144,19 @@ class UpdateRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     layer: str | None = None
     pinned: bool | None = None
     expected_version: int | None = None
+    if_match: str | None = None
 
 
 class ConfirmRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     """`evidence` is the id of a source that the caller can see."""
 
     evidence: str | None = None
+
+
+class ReinforceRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """Which memories were of use."""
+
+    ids: list[str]
 
 
 class StartSessionRequest(_Write, forbid_unknown_fields=True, kw_only=True):
@@ -161,6 +186,12 @@ class ShareRequest(_Write, forbid_unknown_fields=True, kw_only=True):
 
 class LiftRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     """To take a tombstone away."""
+
+
+class DismissRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """A key led to a memory that it should not have; the memory stays as it is."""
+
+    key: str
 
 
 class ReviewRequest(_Write, forbid_unknown_fields=True, kw_only=True):
@@ -289,6 +320,7 @@ class PatchNodeRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     metadata: dict[str, Any] | None = None
     tags: list[str] | None = None
     scope: ScopeIn | None = None
+    if_match: str | None = None
     idempotency_key: str | None = None
     reason: str = ""
 
@@ -305,7 +337,8 @@ class GraphIn(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 class SearchRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     """By vector, by text, or by both; `alpha` is the share of the vector.
 
-    Of both, `convex` adds up the scores, each side stretched to 0..1, and `rrf` the reciprocal ranks.
+    `match` says what of the text must occur: any of its words, all of them, or the phrase as it stands. Of both sides,
+    `convex` adds up the scores, each stretched to 0..1, and `rrf` the reciprocal ranks.
     """
 
     vector: list[float] | None = None
@@ -314,6 +347,7 @@ class SearchRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     ef: int | None = None
     filter: str | dict[str, Any] | None = None
     alpha: float = 0.5
+    match: Literal["any", "all", "phrase"] = "any"
     fusion: Literal["convex", "rrf"] = "convex"
     graph: GraphIn | None = None
     include: list[str] = []
@@ -344,6 +378,18 @@ class EdgeIn(Struct, forbid_unknown_fields=True, kw_only=True):
     props: dict[str, Any] = {}
     valid_from: TimeIn | None = None
     valid_to: TimeIn | None = None
+
+
+class PutKvRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """`if_match` is the version that must be there, `only_new` that there must be none."""
+
+    value: Any
+    if_match: str | None = None
+    only_new: bool = False
+
+
+class DropKvRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    if_match: str | None = None
 
 
 class LinkRequest(Struct, forbid_unknown_fields=True, kw_only=True):

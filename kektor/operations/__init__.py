@@ -5,10 +5,12 @@ door does.
 """
 
 from kektor.operations.admin import AdminOperations
+from kektor.operations.audit import AuditOperations
 from kektor.operations.export import ExportOperations
 from kektor.operations.forgetting import ForgetOperations
 from kektor.operations.graph import GraphOperations
 from kektor.operations.indexes import IndexOperations
+from kektor.operations.kv import KvOperations
 from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
 from kektor.operations.reads import ReadOperations
@@ -30,8 +32,10 @@ class Operations(
     ShareOperations,
     ReviewOperations,
     NodeOperations,
+    KvOperations,
     IndexOperations,
     AdminOperations,
+    AuditOperations,
     ExportOperations,
 ):
     """All of them over one database."""

@@ -10,10 +10,12 @@ from kektor.ingest.conversations import IngestMessages, IngestMessagesRequest, m
 from kektor.memory import requests as rq
 from kektor.memory.claims import remainder_of
 from kektor.memory.commands.details import Confirm, Reinforce, Update
+from kektor.memory.commands.dismiss import Dismiss
 from kektor.memory.commands.lifecycle import Archive, Correct, Evolve, OnOne, Restore, Retract
 from kektor.memory.commands.remember import Remember
 from kektor.memory.drafts import Draft
 from kektor.memory.inputs import claim, end, moment, read_rule, write_scope
+from kektor.memory.keys import check_keys
 from kektor.memory.limits import LIMITS, check_id, check_layer, check_metadata, check_tags, check_text
 from kektor.memory.reading import find_one, only_by_id
 from kektor.operations.base import BaseOperations
@@ -73,26 +75,21 @@ class MemoryOperations(BaseOperations):
         """It was seen to hold again."""
         return self._submit(Confirm(**self._about(node_id, request), evidence=request.evidence), principal)
 
-    def reinforce(
-        self,
-        index: str,
-        ids: list[str],
-        scope: rq.ScopeIn | None,
-        principal: Principal,
-        *,
-        reason: str = "",
-        idempotency_key: str | None = None,
-    ) -> Receipt:
+    def dismiss(self, node_id: str, request: rq.DismissRequest, principal: Principal) -> Receipt:
+        """A key led here wrongly: that way counts for less, and the memory stays as it is."""
+        return self._submit(Dismiss(**self._about(node_id, request), key=request.key), principal)
+
+    def reinforce(self, request: rq.ReinforceRequest, principal: Principal) -> Receipt:
         """Count a use; reading never does."""
-        _check_ids(ids)
+        _check_ids(request.ids)
         command = Reinforce(
             context=self.context,
-            index=index,
-            ids=ids,
-            rule=read_rule(scope),
-            reason=reason,
-            idempotency_key=idempotency_key,
-            asked=[ids, scope],
+            index=request.index,
+            ids=request.ids,
+            rule=read_rule(request.scope),
+            reason=request.reason,
+            idempotency_key=request.idempotency_key,
+            asked=request,
         )
         return self._submit(command, principal)
 
@@ -140,7 +137,8 @@ class MemoryOperations(BaseOperations):
             valid_from=valid_from,
             valid_to=valid_to,
             claim=claim(request.claim),
-            evidence=tuple(map(_span, request.evidence)),
+            evidence=_spans(request.evidence),
+            keys=check_keys(request.keys),
         )
 
     def _replacement(
@@ -152,7 +150,7 @@ class MemoryOperations(BaseOperations):
             text=check_text(request.text),
             node_id=clock.new_id(),
             claim=claim(request.claim),
-            evidence=tuple(map(_span, request.evidence)),
+            evidence=_spans(request.evidence),
             checks_duplicates=False,
         )
         kept = self._remainder(node_id, request, principal)
@@ -194,6 +192,7 @@ class MemoryOperations(BaseOperations):
             "node_id": check_id(node_id),
             "rule": read_rule(request.scope),
             "expected_version": getattr(request, "expected_version", None),
+            "if_match": getattr(request, "if_match", None),
             "reason": request.reason,
             "idempotency_key": request.idempotency_key,
             "asked": [node_id, request],
@@ -209,8 +208,15 @@ def _check_ids(ids: list[str]) -> None:
         check_id(node_id, field=f"ids[{number}]")
 
 
-def _span(given: rq.EvidenceIn) -> Evidence:
-    if given.quote is None and (given.start is None or given.end is None):
-        raise Invalid("evidence needs a quote, or start and end", field="evidence")
-    start = -1 if given.start is None else given.start
-    return Evidence(given.source, start, -1 if given.end is None else given.end, given.quote or "")
+def _spans(given: list[rq.EvidenceIn]) -> tuple[Evidence, ...]:
+    """As asked for: the policy on evidence finds the source, and the offsets that were not given."""
+    spans = []
+    for number, span in enumerate(given):
+        if span.quote is None and (span.start is None or span.end is None):
+            raise Invalid("evidence needs a quote, or start and end", field=f"evidence[{number}].quote")
+        for name, offset in (("start", span.start), ("end", span.end)):
+            if offset is not None and offset < 0:
+                raise Invalid(f"{name} is {offset}; offsets count from 0", field=f"evidence[{number}].{name}")
+        start = -1 if span.start is None else span.start
+        spans.append(Evidence(span.source, start, -1 if span.end is None else span.end, span.quote or ""))
+    return tuple(spans)

@@ -96,15 +96,33 @@ class ReadOperations(BaseOperations):
         *,
         scope: rq.ScopeIn | None = None,
         resolve: str | None = None,
+        as_of: rq.TimeIn | None = None,
+        known_at: rq.TimeIn | None = None,
+        tz: str = "UTC",
     ) -> Memory:
-        """That version exactly, whatever its state; `resolve="head"` its newest successor."""
-        settings, node = self._named(index, node_id, principal, scope)
+        """That version exactly, whatever its state; `resolve="head"` its newest successor.
+
+        `known_at` shows it as the database held it then, and knows nothing recorded later; `as_of` answers the version
+        of the same statement that held at that time.
+        """
         if resolve not in (None, "head"):
             raise Invalid(f"resolve must be 'head', not {resolve!r}", field="resolve")
-        if resolve == "head":
-            view = only_by_id(self.engine, principal, index, scope=scope)
+        if resolve is not None and as_of is not None:
+            raise Invalid("as_of names a version, and so does resolve: give one of them", field="resolve")
+        view = only_by_id(self.engine, principal, index, scope=scope, known_at=known_at, tz=tz)
+        settings = existing_index(self.engine, index)
+        if settings is None:
+            raise NotFound(f"there is no {node_id!r} in index {index!r}", field="id")
+        node = find_one(self.engine, view, check_id(node_id))
+        if as_of is not None:
+            then = make_view(self.engine, principal, index, scope=scope, as_of=as_of, known_at=known_at, tz=tz)
+            held = self.engine.versions(then, node.scope, node.lineage)
+            if not held:
+                raise NotFound(f"no version of {node_id!r} held at {as_of}", field="as_of")
+            node = held[-1]
+        elif resolve == "head":
             node = self.engine.versions(view, node.scope, node.lineage)[-1]
-        return memory_of(node, settings, now=clock.now())
+        return memory_of(node, settings, now=view.now, known_at=view.known_at)
 
     def get_node(
         self,
@@ -147,9 +165,10 @@ class ReadOperations(BaseOperations):
     ) -> list[Evidence]:
         """The spans a memory rests on, of sources the caller sees."""
         settings, node = self._named(index, node_id, principal, scope)
-        view = only_by_id(self.engine, principal, index, scope=scope)
+        view = only_by_id(self.engine, principal, index, scope=None)
+        seen = self.engine.admits(view, [span.key for span in node.evidence])
         memory = memory_of(node, settings, now=clock.now())
-        return [span for span in memory.evidence if self.engine.find(view, span.source)]
+        return [span for span, admitted in zip(memory.evidence, seen, strict=True) if admitted]
 
     def list_memories(self, request: rq.ListRequest, principal: Principal) -> MemoryPage:
         """Memories in the order they were recorded, a page at a time."""

@@ -36,6 +36,10 @@ _BY_MODEL = {"all-MiniLM-L6-v2": Thresholds(floor=0.22, sure=0.42)}
 _UNKNOWN = Thresholds(floor=0.25, sure=0.5)
 
 
+_LEADS = 0.5
+"""A key that the question names leads to an answer as long as its way was not dismissed too often."""
+
+
 def thresholds_for(model: str) -> Thresholds:
     """Calibrated values of a known model, cautious ones of another."""
     return next((values for name, values in _BY_MODEL.items() if name in model), _UNKNOWN)
@@ -94,7 +98,7 @@ def _holds(found: Fused, thresholds: Thresholds, covers: Callable[[str], float])
     """Whether one candidate is enough for an answer: by its id, by meaning alone, or by words of which either the
     meaning is near too or half the question is made."""
     candidate = found.candidate
-    if candidate.exact or (candidate.vector or 0.0) >= thresholds.alone:
+    if candidate.exact or candidate.way >= _LEADS or (candidate.vector or 0.0) >= thresholds.alone:
         return True
     if candidate.text <= 0:
         return False
@@ -104,7 +108,7 @@ def _holds(found: Fused, thresholds: Thresholds, covers: Callable[[str], float])
 
 def _relevant(found: Fused, thresholds: Thresholds) -> bool:
     candidate = found.candidate
-    if candidate.exact:
+    if candidate.exact or candidate.way >= _LEADS:
         return True
     if candidate.vector is None:
         return candidate.text > 0

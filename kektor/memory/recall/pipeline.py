@@ -7,9 +7,10 @@ from msgspec import structs
 
 from kektor import clock
 from kektor.engine.port import Engine
-from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Scope, Status
+from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Status
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
+from kektor.memory.keys import connected, nearest
 from kektor.memory.objects import Hit, NearMiss, Premise, Recall, memory_of
 from kektor.memory.recall.alike import Ordered, latest_first
 from kektor.memory.recall.candidates import Candidate, Vectors, gather
@@ -65,7 +66,9 @@ def recall(
         judged = judged._replace(status="empty")
     # Only what answers stands for the source it rests on, which may say more than the memory quotes of it.
     now = view.now if view.as_of is None else view.as_of
-    hits = [_hit(entry, settings, view, origins) for entry in latest_first(_group_evidence(judged.relevant), k, now)]
+    hits = [
+        _hit(engine, entry, settings, view, origins) for entry in latest_first(_group_evidence(judged.relevant), k, now)
+    ]
     packed = pack(as_seen_today(context, view, hits), budget_tokens, context.tokenizer.counts, now)
     return Recall(
         status=judged.status,
@@ -73,8 +76,8 @@ def recall(
         context=packed.context,
         tokens=packed.tokens,
         dropped=packed.dropped,
-        nearest_keys=list(judged.premise.nearest),
-        near_misses=[NearMiss(id=miss.node.id, text=miss.node.text, why=why) for miss, why in judged.near_misses[:k]],
+        nearest_keys=_nearest_keys(engine, view, query, judged),
+        near_misses=_near(context, settings, view, judged.near_misses[:k]),
         premise=Premise(
             at_risk=judged.premise.at_risk,
             unknown=list(judged.premise.unknown),
@@ -90,6 +93,12 @@ def _vectors(context: MemoryContext, settings: IndexSettings, question: Question
     texts = list(dict.fromkeys([question.text, question.said]))
     found = context.embed(settings, texts, kind="query")
     return None if found is None else Vectors(found[0], found[-1] if len(texts) > 1 else found[0])
+
+
+def _nearest_keys(engine: Engine, view: View, query: str, judged: Judged) -> list[str]:
+    """Names that may have been meant; where nothing answers also the keys that share most with the question."""
+    keys = nearest(engine, view, query) if judged.status == "no_match" else []
+    return list(dict.fromkeys([*judged.premise.nearest, *keys]))
 
 
 def _with_predecessors(view: View) -> View:
@@ -149,34 +158,32 @@ def _head(engine: Engine, view: View, node: Node) -> Node | None:
 
 def _group_evidence(ranked: Sequence[Fused]) -> Sequence[Fused]:
     """A memory and the sources it rests on are one hit: the memory, in the best place of the group."""
-    resting: dict[tuple[Scope, str], str] = {}
+    resting: dict[NodeKey, Fused] = {}
     for found in ranked:
         node = found.candidate.node
-        if node.evidence and node.kind is Kind.MEMORY:  # a summary stands beside what it is made of
+        if node.kind is Kind.MEMORY:  # a summary stands beside what it is made of
             for span in node.evidence:
-                for scope in (node.scope, Scope()):
-                    resting.setdefault((scope, span.source), node.id)
+                resting.setdefault(span.key, found)
     if not resting:
         return ranked
-    memories = {
-        node.id: found for found in ranked if (node := found.candidate.node).evidence and node.kind is Kind.MEMORY
-    }
     out: list[Fused] = []
-    placed: set[str] = set()
+    placed: set[NodeKey] = set()
     for found in ranked:
-        node = found.candidate.node
-        owner = resting.get((node.scope, node.id))
-        taken = found if owner is None else memories[owner]._replace(score=found.score)
-        if taken.candidate.node.id not in placed:
-            placed.add(taken.candidate.node.id)
+        owner = resting.get(found.candidate.key)
+        taken = found if owner is None else owner._replace(score=found.score)
+        if taken.candidate.key not in placed:
+            placed.add(taken.candidate.key)
             out.append(taken)
     return out
 
 
-def _hit(entry: Ordered, settings: IndexSettings, view: View, origins: dict[NodeKey, str | None]) -> Hit:
+def _hit(
+    engine: Engine, entry: Ordered, settings: IndexSettings, view: View, origins: dict[NodeKey, str | None]
+) -> Hit:
     found, told_earlier = entry
     node = found.candidate.node
     return Hit(
+        connected_keys=connected(engine, view, node),
         memory=memory_of(node, settings, now=view.now, known_at=view.known_at),
         score=found.score,
         scores=found.parts,
@@ -184,6 +191,15 @@ def _hit(entry: Ordered, settings: IndexSettings, view: View, origins: dict[Node
         resolved_from=origins.get(found.candidate.key),
         told_earlier=told_earlier,
     )
+
+
+def _near(
+    context: MemoryContext, settings: IndexSettings, view: View, misses: Sequence[tuple[Candidate, str]]
+) -> list[NearMiss]:
+    """What came close, in its order; nothing that was taken back comes close either."""
+    hits = [Hit(memory_of(miss.node, settings, now=view.now), 0.0, {}, [why]) for miss, why in misses]
+    seen = as_seen_today(context, view, hits)
+    return [NearMiss(id=hit.memory.id, text=hit.memory.text, why=hit.via[0]) for hit in seen]
 
 
 def _via(candidate: Candidate) -> list[str]:

@@ -6,8 +6,10 @@ import sys
 import typer
 
 from kektor_server.cli import details, graph, memories
+from kektor_server.cli.audit import audit
 from kektor_server.cli.checking import doctor, version
 from kektor_server.cli.clients import setup
+from kektor_server.cli.compacting import compact
 from kektor_server.cli.exporting import export
 from kektor_server.cli.faults import OK, UNABLE, Fault, exit_code
 from kektor_server.cli.importing import import_
@@ -18,6 +20,7 @@ from kektor_server.cli.review import review
 from kektor_server.cli.serving import mcp, serve, try_
 from kektor_server.cli.sessions import sessions
 from kektor_server.cli.settings import config
+from kektor_server.cli.tokens import tokens
 from kektor_server.cli.tombstones import tombstones
 
 __all__ = ["run"]
@@ -78,6 +81,7 @@ for name, command in (
     ("unpin", details.unpin),
     ("confirm", details.confirm),
     ("update", details.update),
+    ("share", details.share),
     ("evidence", details.evidence),
     ("link", graph.link),
     ("unlink", graph.unlink),
@@ -85,6 +89,8 @@ for name, command in (
     ("path", graph.path),
     ("review", review),
     ("tombstones", tombstones),
+    ("audit", audit),
+    ("compact", compact),
     ("ingest", ingest),
     ("import", import_),
     ("export", export),
@@ -94,6 +100,7 @@ for name, command in (
     ("version", version),
 ):
     app.command(name)(command)
+app.add_typer(tokens)
 app.command("mcp", add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(
     mcp
 )

@@ -3,26 +3,34 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 import kektor
 from kektor.contract import convert
 from kektor.engine.gateway import Principal
+from kektor.engine.local import LocalEngine
 from kektor.engine.records import Actor, ActorKind
 from kektor.errors import KektorError
 from kektor.ingest import IngestMessagesRequest
 from kektor.memory import requests as rq
 from kektor.memory.objects import index_of, stats_of
 from kektor.operations import Operations
+from kektor.operations.admin import CompactRequest
+from kektor.operations.audit import AuditRequest
+from kektor_server.auth.requests import CreateTokenRequest, RotateRequest
 from kektor_server.cli.faults import Fault
 from kektor_server.daemon.doctor import examine
 from kektor_server.daemon.exporting import export_lines
 from kektor_server.settings import Settings
 
+if TYPE_CHECKING:
+    from kektor_server.auth.authority import TokenAuthority
+
 __all__ = ["RUNS", "LocalTarget"]
 
+TokenRun = Callable[["TokenAuthority", Principal, str, dict[str, Any]], Any]
 Run = Callable[[Operations, Principal, str, dict[str, Any]], Any]
 
 
@@ -36,8 +44,14 @@ class LocalTarget:
 
     def call(self, operation: str, fields: Mapping[str, Any], about: str = "") -> Any:
         """Run one operation; returns plain JSON values, raises Fault."""
+        principal = self._database.principal()
         try:
-            result = RUNS[operation](self._database.operations, self._database.principal(), about, dict(fields))
+            if operation in TOKEN_RUNS:
+                from kektor_server.auth.authority import TokenAuthority
+
+                authority = TokenAuthority.of(self._database)
+                return msgspec.to_builtins(TOKEN_RUNS[operation](authority, principal, about, dict(fields)))
+            result = RUNS[operation](self._database.operations, principal, about, dict(fields))
         except KektorError as error:
             raise Fault.of(error.as_dict()["error"]) from error
         return msgspec.to_builtins(result)
@@ -47,6 +61,14 @@ class LocalTarget:
         self._examined = True
         report: dict[str, Any] = json.loads(msgspec.json.encode(examine(self._database.engine)))
         return report
+
+    def repair(self) -> list[str]:
+        """Mend what can be mended; says what was done."""
+        engine = self._database.engine
+        try:
+            return engine.repair() if isinstance(engine, LocalEngine) else []
+        except KektorError as error:
+            raise Fault.of(error.as_dict()["error"]) from error
 
     def export(self, indexes: list[str] | None) -> Iterator[bytes]:
         """The lines of an export."""
@@ -106,6 +128,13 @@ def _scope(fields: dict[str, Any]) -> rq.ScopeIn | None:
     return convert(rq.ScopeIn, fields["scope"]) if "scope" in fields else None
 
 
+TOKEN_RUNS: dict[str, TokenRun] = {
+    "token_create": lambda a, p, about, f: a.create(convert(CreateTokenRequest, f), p),
+    "token_list": lambda a, p, about, f: a.tokens(p, limit=100, cursor=f.get("cursor")),
+    "token_revoke": lambda a, p, about, f: a.revoke(about, p),
+    "keys_rotate": lambda a, p, about, f: a.rotate(convert(RotateRequest, f), p),
+}
+
 RUNS: dict[str, Run] = {
     "remember": lambda o, p, about, f: o.remember(convert(rq.RememberRequest, f), p),
     "recall": lambda o, p, about, f: o.recall(convert(rq.RecallRequest, f), p),
@@ -121,6 +150,7 @@ RUNS: dict[str, Run] = {
     "unpin": lambda o, p, about, f: o.pin(about, convert(rq.VerbRequest, f), p, pinned=False),
     "confirm": lambda o, p, about, f: o.confirm(about, convert(rq.ConfirmRequest, f), p),
     "update": lambda o, p, about, f: o.update(about, convert(rq.UpdateRequest, f), p),
+    "share": lambda o, p, about, f: o.share(about, convert(rq.ShareRequest, f), p),
     "evidence": _evidence,
     "link": lambda o, p, about, f: o.link(f["index"], convert(rq.LinkRequest, _without_index(f)), p),
     "unlink": lambda o, p, about, f: o.unlink(f["index"], convert(rq.UnlinkRequest, _without_index(f)), p),
@@ -129,7 +159,7 @@ RUNS: dict[str, Run] = {
     "create_index": lambda o, p, about, f: index_of(o.create_index(convert(rq.CreateIndexRequest, f), p)),
     "list_indexes": _list_indexes,
     "get_index": lambda o, p, about, f: index_of(o.get_index(about, p)),
-    "index_stats": lambda o, p, about, f: stats_of(about, o.index_stats(about, p)),
+    "index_stats": lambda o, p, about, f: stats_of(about, o.index_stats(about, p), o.count_shown(about, p)),
     "configure_index": lambda o, p, about, f: index_of(
         o.configure_index(about, convert(rq.ConfigureIndexRequest, f), p)
     ),
@@ -142,5 +172,8 @@ RUNS: dict[str, Run] = {
     "review": lambda o, p, about, f: o.review(about, convert(rq.ReviewRequest, f), p),
     "tombstones": _tombstones,
     "lift": lambda o, p, about, f: o.lift(about, convert(rq.LiftRequest, f), p),
+    "audit": lambda o, p, about, f: o.audit(convert(AuditRequest, f), p),
+    "verify_audit": lambda o, p, about, f: o.verify_audit(p),
+    "compact": lambda o, p, about, f: o.compact(convert(CompactRequest, f), p),
     "ingest_messages": lambda o, p, about, f: o.ingest_messages(convert(IngestMessagesRequest, f), p),
 }

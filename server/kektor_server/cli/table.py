@@ -31,7 +31,7 @@ OPERATIONS = {
     "end_session": Operation("POST", "/v1/sessions/{id}/end"),
     **{
         verb: Operation("POST", f"/v1/memories/{{id}}/{verb}")
-        for verb in ("archive", "restore", "pin", "unpin", "confirm")
+        for verb in ("archive", "restore", "pin", "unpin", "confirm", "share")
     },
     "update": Operation("PATCH", "/v1/memories/{id}"),
     "evidence": Operation("GET", "/v1/memories/{id}/evidence"),
@@ -49,5 +49,12 @@ OPERATIONS = {
     "review": Operation("POST", "/v1/reviews/{id}"),
     "tombstones": Operation("GET", "/v1/tombstones"),
     "lift": Operation("DELETE", "/v1/tombstones/{id}"),
+    "audit": Operation("GET", "/v1/audit"),
+    "verify_audit": Operation("POST", "/v1/audit/verify"),
+    "compact": Operation("POST", "/v1/admin/compact"),
     "ingest_messages": Operation("POST", "/v1/ingest/messages"),
+    "token_create": Operation("POST", "/v1/tokens"),
+    "token_list": Operation("GET", "/v1/tokens"),
+    "token_revoke": Operation("DELETE", "/v1/tokens/{id}"),
+    "keys_rotate": Operation("POST", "/v1/admin/keys/rotate"),
 }

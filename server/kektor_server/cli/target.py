@@ -24,6 +24,7 @@ class Target(Protocol):
 
     def call(self, operation: str, fields: Mapping[str, Any], about: str = "") -> Any: ...
     def doctor(self) -> dict[str, Any]: ...
+    def repair(self) -> list[str]: ...
     def export(self, indexes: list[str] | None) -> Iterator[bytes]: ...
     def close(self) -> None: ...
 
@@ -105,7 +106,7 @@ def find_places_of(data: str) -> Places:
 def _find(where: Where, *, create: bool) -> Target:
     human = human_at_terminal()
     if where.url is not None:
-        return RemoteTarget.at(where.url)
+        return RemoteTarget.at(where.url, where.config.get("token"))
     places = find_places_of(where.data)
     if answers(places.socket):
         return RemoteTarget.through_socket(places.socket, human=human)

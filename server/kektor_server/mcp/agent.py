@@ -5,7 +5,7 @@ from typing import Any
 from kektor.contract import convert
 from kektor.engine.records import Kind
 from kektor.memory import requests as rq
-from kektor.memory.objects import Memory, index_of, stats_of
+from kektor.memory.objects import Memory, index_of
 from kektor_server.mcp import render
 from kektor_server.mcp.pieces import (
     AS_OF,
@@ -156,7 +156,7 @@ def _search(call: ToolCall) -> ToolResult:
 
 def _stats(call: ToolCall) -> ToolResult:
     index = text_of(call.fields(), "index")
-    sizes = stats_of(index, call.operations.index_stats(index, call.principal))
+    sizes = call.operations.index_stats(index, call.principal)
     names = ("nodes", "vectors", "texts", "edges")
     said = ", ".join(f"{getattr(sizes, name)} {name}" for name in names)
     return ToolResult(f"{index}: {said}", {"index": index, **{name: getattr(sizes, name) for name in (*names, "lsn")}})

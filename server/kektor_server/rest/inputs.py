@@ -23,22 +23,24 @@ __all__ = [
     "ScopedQuery",
     "SessionsQuery",
     "SourcesQuery",
+    "StatsQuery",
     "TombstonesQuery",
 ]
 
 
 class ScopedQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A scope in a query string; a member left out is any value."""
+    """A scope in a query string; a member left out is any value, `shared=true` is what is nobody's own."""
 
     user: str | None = None
     agent: str | None = None
     project: str | None = None
+    shared: bool = False
 
     def scope(self) -> ScopeIn | None:
         """None when no member is given."""
-        if self.user is self.agent is self.project is None:
+        if self.user is self.agent is self.project is None and not self.shared:
             return None
-        return ScopeIn(user=self.user, agent=self.agent, project=self.project)
+        return ScopeIn(user=self.user, agent=self.agent, project=self.project, shared=self.shared)
 
 
 class MemoryQuery(ScopedQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -49,6 +51,17 @@ class GetMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_on
     """`resolve=head` answers the newest version of the same statement."""
 
     resolve: Literal["head"] | None = None
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
+
+
+class StatsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """When `shown` is counted."""
+
+    as_of: TimeIn | None = None
+    known_at: TimeIn | None = None
+    tz: str = "UTC"
 
 
 class DeleteMemoryQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -99,6 +112,15 @@ class PageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class TombstonesQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     limit: int = 100
     cursor: str | None = None
+
+
+class AuditQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    since: TimeIn | None = None
+    id: str | None = None
+    actor: str | None = None
+    limit: int = 100
+    cursor: str | None = None
+    tz: str = "UTC"
 
 
 class ListQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -6,7 +6,8 @@ from tests.support.rest import LiveServer
 
 MEMORY_FIELDS = {
     *("id", "lineage", "version", "index", "kind", "text", "metadata", "tags", "layer", "pinned", "scope", "session"),
-    *("status", "trust", "validity", "occurred_at", "recorded_at", "retired_at", "freshness", "claim", "supersedes"),
+    *("status", "trust", "validity", "occurred_at", "occurred_label", "recorded_at", "retired_at", "freshness"),
+    *("claim", "supersedes"),
     *("superseded_by", "evidence", "actor", "access"),
 }
 
@@ -222,7 +223,7 @@ def test_recall_answers_with_context_and_says_when_it_cannot(live: LiveServer) -
     found = live.ok(live.http.post("/v1/recall", json=asked))
     assert found.keys() == {
         *("status", "hits", "context", "tokens", "dropped", "nearest_keys", "near_misses", "premise"),
-        *("history_used", "trace_id", "trace"),
+        *("history_used", "trace_id", "trace", "plan"),
     }
     assert found["hits"][0]["memory"]["text"] == "Dana owns the Henderson account"
     assert "Dana owns the Henderson account" in found["context"]

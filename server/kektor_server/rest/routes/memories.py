@@ -1,16 +1,21 @@
 """Memories: saving, reading and what may happen to one."""
 
+from msgspec import structs
+
 from kektor.engine.records import Receipt
 from kektor.memory.objects import Forgotten, Memory, MemoryPage
 from kektor.memory.requests import (
     ConfirmRequest,
+    DismissRequest,
     EvolveRequest,
     ForgetRequest,
+    ReinforceRequest,
     RememberRequest,
     ShareRequest,
     UpdateRequest,
     VerbRequest,
 )
+from kektor.memory.revision import revision
 from kektor_server.rest.answers import EvidencePage, MemoryList
 from kektor_server.rest.inputs import DeleteMemoryQuery, GetMemoryQuery, ListQuery, MemoryQuery, ReinforceBody
 from kektor_server.rest.route import Call, Routes, is_new
@@ -32,10 +37,19 @@ def list_memories(call: Call, query: ListQuery) -> MemoryPage:
     return call.operations.list_memories(query.request(), call.principal)
 
 
-@routes.get("/v1/memories/{id}", errors=("not_found", "conflict"))
+@routes.get("/v1/memories/{id}", errors=("not_found", "conflict"), etag=revision)
 def get_memory(call: Call, id: str, query: GetMemoryQuery) -> Memory:
     """That version exactly, superseded and archived ones too; `resolve=head` its newest successor."""
-    return call.operations.get(query.index, id, call.principal, scope=query.scope(), resolve=query.resolve)
+    return call.operations.get(
+        query.index,
+        id,
+        call.principal,
+        scope=query.scope(),
+        resolve=query.resolve,
+        as_of=query.as_of,
+        known_at=query.known_at,
+        tz=query.tz,
+    )
 
 
 @routes.patch("/v1/memories/{id}", errors=("not_found", "conflict", "blocked"))
@@ -118,6 +132,12 @@ def confirm(call: Call, id: str, body: ConfirmRequest) -> Receipt:
     return call.operations.confirm(id, body, call.principal)
 
 
+@routes.post("/v1/memories/{id}/dismiss", errors=("not_found", "conflict", "blocked"))
+def dismiss(call: Call, id: str, body: DismissRequest) -> Receipt:
+    """A key led here wrongly: that way counts for less, and the memory stays as it is."""
+    return call.operations.dismiss(id, body, call.principal)
+
+
 @routes.post("/v1/memories/{id}/share", creates=is_new, errors=("not_found", "conflict", "blocked"))
 def share(call: Call, id: str, body: ShareRequest) -> Receipt:
     """Copy it to another scope or index; the copy knows its original, so that erasing that reaches it."""
@@ -127,11 +147,4 @@ def share(call: Call, id: str, body: ShareRequest) -> Receipt:
 @routes.post("/v1/memories/{id}/reinforce", errors=("not_found", "conflict", "blocked"))
 def reinforce(call: Call, id: str, body: ReinforceBody) -> Receipt:
     """Count a use; reading never does."""
-    return call.operations.reinforce(
-        body.index,
-        [id],
-        body.scope,
-        call.principal,
-        reason=body.reason,
-        idempotency_key=body.idempotency_key,
-    )
+    return call.operations.reinforce(ReinforceRequest(ids=[id], **structs.asdict(body)), call.principal)
