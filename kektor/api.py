@@ -59,6 +59,7 @@ def open(  # noqa: A001 - read as kektor.open
             secret=engine.secret("digest.key"),
             actor=actor or Actor(),
             embedder=embedder,
+            folder=engine.folder,
             keys=lambda: engine.signing_keys,
         )
     except BaseException:
@@ -76,12 +77,14 @@ class Database:
         secret: bytes,
         actor: Actor,
         embedder: str | Embedder | Callable[[list[str]], Any] | None,
+        folder: Path | None = None,
         keys: "Callable[[], KeyRing] | None" = None,
     ) -> None:
         self.engine = engine
         self.actor = actor
+        self.folder = folder
         self._models = _Models(embedder)
-        signing = keys or _keys_in_memory()
+        self._keys = signing = keys or _keys_in_memory()
         context = MemoryContext(
             engine,
             digester=Digester(secret),
@@ -98,6 +101,11 @@ class Database:
             resolve_embedder=self._models.get,
             default_embedder=self._models.default,
         )
+
+    @property
+    def signing_keys(self) -> "KeyRing":
+        """What tokens and receipts are signed with."""
+        return self._keys()
 
     def principal(self, index: str | None = None, rule: ScopeRule = ScopeRule()) -> Principal:
         """Who a handle acts as: this database's actor, confined to a scope."""

@@ -34,6 +34,8 @@ class KektorError(Exception):
     """
 
     code: ClassVar[str] = "internal"
+    audited = False
+    """Whether the audit holds this refusal already."""
 
     def __init__(self, message: str, *, field: str | None = None, details: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)

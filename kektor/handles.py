@@ -23,6 +23,7 @@ from kektor.memory.objects import (
     ForgetReceipt,
     Forgotten,
     Hit,
+    KvEntry,
     Memory,
     MemoryPage,
     NeighbourPage,
@@ -38,7 +39,7 @@ from kektor.memory.reading import only_by_id
 from kektor.operations import Operations
 from kektor.operations.graph import Progress
 
-__all__ = ["IndexHandle", "MemoryHandle", "SessionHandle"]
+__all__ = ["IndexHandle", "KvHandle", "MemoryHandle", "SessionHandle"]
 
 Time = str | int | float | datetime | date
 Filter = str | Mapping[str, Any]
@@ -220,6 +221,11 @@ class MemoryHandle:
         """Take a tombstone away, so that its value may be told again."""
         return self._operations.lift(id, self._request(rq.LiftRequest, **fields), self._principal)
 
+    @property
+    def kv(self) -> "KvHandle":
+        """Values under keys of one's own, beside the memories of this index and scope."""
+        return KvHandle(self._operations, self._principal, self._index)
+
     def ingest_messages(self, messages: Sequence[Mapping[str, Any]], *, session: str, **fields: Any) -> Receipt:
         """Keep a conversation verbatim: `[{"role", "content", "at"?, "speaker"?, "id"?, "metadata"?}]`.
 
@@ -291,6 +297,34 @@ class MemoryHandle:
         if "index" in fields:
             raise Invalid("this handle is of one index: open another with db.memory(index)", field="index")
         return convert(kind, {"index": self._index, **_plain(fields)})
+
+
+class KvHandle:
+    """Key-values of one index and scope: any JSON, counted in versions. Thread-safe.
+
+    >>> mem.kv.put("theme", {"dark": True}).version
+    1
+    """
+
+    def __init__(self, operations: Operations, principal: Principal, index: str) -> None:
+        self._operations = operations
+        self._principal = principal
+        self._index = index
+
+    def get(self, key: str) -> KvEntry:
+        """`value` and `version`; NotFound when there is none."""
+        return self._operations.kv_get(self._index, key, self._principal)
+
+    def put(self, key: str, value: Any, **fields: Any) -> KvEntry:
+        """Store a value. Fields: `if_match` (the version that must be there, as text), `only_new, idempotency_key,
+        reason`."""
+        request = convert(rq.PutKvRequest, {"index": self._index, "value": value, **_plain(fields)})
+        return self._operations.kv_put(key, request, self._principal)
+
+    def delete(self, key: str, **fields: Any) -> Receipt:
+        """Take a value away; NotFound when there is none."""
+        request = convert(rq.DropKvRequest, {"index": self._index, **_plain(fields)})
+        return self._operations.kv_delete(key, request, self._principal)
 
 
 class SessionHandle:

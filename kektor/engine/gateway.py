@@ -7,11 +7,13 @@ stages its effects, and the transaction is committed with its event and its idem
 import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Any, ClassVar, Protocol
 
 import msgspec
 from msgspec import Struct
 
+from kektor.engine.notices import Notices, Written
 from kektor.engine.port import Engine, Transaction
 from kektor.engine.records import Actor, Receipt, Scope
 from kektor.engine.view import ScopeRule
@@ -61,6 +63,10 @@ class Command(Protocol):
     @property
     def idempotency_key(self) -> str | None: ...
     @property
+    def of_one_scope(self) -> bool:
+        """Whether all it is about is of `scope`."""
+
+    @property
     def withheld(self) -> Sequence[str]:
         """Tombstones that kept a part of what was asked from being stored."""
 
@@ -92,29 +98,49 @@ class Gateway:
             raise Internal("a database does not open without its write policies")
         self.engine = engine
         self.policies = tuple(policies)
-        self._listeners: list[Callable[[int, str, str, Receipt], None]] = []
+        self._notices = Notices()
 
-    def subscribe(self, listener: Callable[[int, str, str, Receipt], None]) -> None:
-        """Be told (lsn, operation, index, receipt) of every write, after it is durable."""
-        self._listeners.append(listener)
+    def subscribe(self, listener: Callable[[Written], None]) -> Callable[[], None]:
+        """Be told of every write, after it is durable and in the order of the log; returns how to stop."""
+        return self._notices.subscribe(listener)
+
+    @property
+    def last_lsn(self) -> int:
+        """The position of the last write, durable or about to be."""
+        with self.engine.transaction() as tx:
+            return tx.next_lsn - 1
 
     def submit(self, command: Command, principal: Principal) -> Receipt:
         """Run one command to its receipt; the write is durable when this returns."""
         try:
-            receipt, lsn, repeated = self._run(command, principal)
+            receipt, lsn, outcome = self._run(command, principal)
         except (Blocked, Forbidden) as refusal:
             ids = [str(refusal.details["tombstone"])] if "tombstone" in refusal.details else []
             self._record_refusal(command, principal, ids)
+            refusal.audited = True
             raise
-        self.engine.wait(lsn)
-        if not repeated and (left_out := [*_left_out(receipt), *dict.fromkeys(command.withheld)]):
+        written = None
+        try:
+            self.engine.wait(lsn)
+            written = Written(
+                lsn, command.operation, command.index, command.scope, command.of_one_scope, principal.actor, receipt
+            )
+        finally:
+            if outcome is _Outcome.COMMITTED:
+                self._notices.end(lsn, written)
+        left_out = [*_left_out(receipt), *dict.fromkeys(command.withheld)]
+        if left_out and outcome is not _Outcome.REPEATED:
             self._record_refusal(command, principal, left_out)
-        for listener in self._listeners:
-            listener(lsn, command.operation, command.index, receipt)
         return receipt
 
-    def _run(self, command: Command, principal: Principal) -> tuple[Receipt, int, bool]:
-        """The receipt, the LSN it waits for, and whether it repeats an earlier one under the same key."""
+    def note(self, operation: str, principal: Principal, *, ids: Sequence[str] = (), reason: str = "") -> None:
+        """Put down an event that changes nothing here: a token given out, a call denied. Durable when this returns."""
+        with self.engine.transaction() as tx:
+            lsn = tx.commit(operation, principal.actor, index="", scope=Scope(), ids=ids, reason=reason)
+        self.engine.wait(lsn)
+
+    def _run(self, command: Command, principal: Principal) -> "tuple[Receipt, int, _Outcome]":
+        """The receipt, the LSN it waits for, and what came of it."""
         for policy in self.policies:
             policy.before(command, principal, self.engine)
         command.prepare(self.engine, principal)
@@ -122,18 +148,20 @@ class Gateway:
             key = _idempotency_key(command, principal)
             request = _digest(command.operation, command.request()) if key else b""
             if key is not None and (known := tx.outcome(key)) is not None:
-                return _repeat(known, request, command), tx.next_lsn - 1, True
+                return _repeat(known, request, command), tx.next_lsn - 1, _Outcome.REPEATED
             command.resolve(tx, principal)
             for policy in self.policies:
                 policy.check(command, principal, tx)
             receipt = command.stage(tx, principal)
             if not tx.changes and key is None:
                 lsn = tx.next_lsn - 1
-                return msgspec.structs.replace(receipt, lsn=lsn), lsn, False
+                return msgspec.structs.replace(receipt, lsn=lsn), lsn, _Outcome.UNCHANGED
             receipt = msgspec.structs.replace(receipt, lsn=tx.next_lsn)
             if key is not None:
                 tx.keep_outcome(key, request, msgspec.msgpack.encode(receipt))
-            return receipt, _commit(tx, command, principal, command.operation, _ids(receipt)), False
+            lsn = _commit(tx, command, principal, command.operation, _ids(receipt))
+            self._notices.begin(lsn)
+            return receipt, lsn, _Outcome.COMMITTED
 
     def _record_refusal(self, command: Command, principal: Principal, ids: Sequence[str]) -> None:
         """A refused write, or part of one, leaves its event before it is told, so that no attempt is ever invisible."""
@@ -141,6 +169,14 @@ class Gateway:
             with self.engine.transaction() as tx:
                 lsn = _commit(tx, command, principal, f"refused:{command.operation}", ids)
             self.engine.wait(lsn)
+
+
+class _Outcome(Enum):
+    """Committed now; nothing to change; or a repeat of an earlier one under the same key."""
+
+    COMMITTED = "committed"
+    UNCHANGED = "unchanged"
+    REPEATED = "repeated"
 
 
 def _commit(tx: Transaction, command: Command, principal: Principal, operation: str, ids: Sequence[str]) -> int:

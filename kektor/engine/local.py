@@ -26,6 +26,7 @@ from kektor.engine.applied import Applied
 from kektor.engine.edges import Cost, EdgeRule
 from kektor.engine.filters import Filter, conjunction
 from kektor.engine.graph_reads import GraphReads
+from kektor.engine.long_query import shortened
 from kektor.engine.port import Damage, EdgePage, EngineHealth, EngineStats, Graph, Page, Scored, Subgraph, Vector
 from kektor.engine.port import Path as GraphPath
 from kektor.engine.records import Edge, Erasure, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
@@ -262,9 +263,10 @@ class LocalEngine:
     def match_text(self, view: View, query: str, k: int) -> list[Scored]:
         with self._reading():
             space, visible = self._seen(view)
+        asked = _shortened(space, query)
 
         def search(count: int) -> Ranked:
-            return space.texts.search(query, count, filter=visible.native)
+            return space.texts.search(asked, count, filter=visible.native)
 
         return self._best(space, search, k)
 
@@ -274,7 +276,13 @@ class LocalEngine:
             slots = [space.names.slot(key) for key in keys]
         known = [slot for slot in slots if slot is not None and slot in visible.slots]
         with _damage_named():
-            scores = dict(zip(known, space.texts.scores(query, np.array(known, np.uint32)).tolist(), strict=True))
+            scores = dict(
+                zip(
+                    known,
+                    space.texts.scores(_shortened(space, query), np.array(known, np.uint32)).tolist(),
+                    strict=True,
+                )
+            )
         return [scores.get(slot, 0.0) if slot is not None else 0.0 for slot in slots]
 
     def vector_scores(self, view: View, vector: Vector, keys: Sequence[NodeKey]) -> list[float | None]:
@@ -365,6 +373,10 @@ class LocalEngine:
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None:
         with self._reading():
             return self.tables.kv.get((self._space(index).settings.number, scope, key))
+
+    def kv_scopes(self, index: str, key: str) -> list[Scope]:
+        with self._reading():
+            return sorted(self.tables.kv_scopes.get((self._space(index).settings.number, key), ()))
 
     # Writing
 
@@ -585,6 +597,12 @@ class LocalEngine:
                 if (key := space.names.key(slot)) is not None
             ]
         return [entry[-1] for entry in sorted(found, key=lambda entry: entry[:-1])[:k]]
+
+
+def _shortened(space: IndexSpace, query: str) -> str:
+    texts = space.texts
+    with _damage_named():
+        return shortened(query, terms_of=texts.query_terms, frequency=texts.document_frequency, documents=len(texts))
 
 
 def _without_hopeless(space: IndexSpace, slots: NDArray[np.uint32], scores: NDArray[np.float32], k: int) -> Ranked:

@@ -22,6 +22,7 @@ from kektor import clock
 from kektor.engine.edges import Cost, EdgeRule, cost_of
 from kektor.engine.filters import Filter, conjunction
 from kektor.engine.indexed import TEXT_FIELDS, about
+from kektor.engine.long_query import shortened
 from kektor.engine.port import (
     Direction,
     EdgeAt,
@@ -299,6 +300,9 @@ class PlainEngine:
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None:
         return self._index(index).kv.get((scope, key))
 
+    def kv_scopes(self, index: str, key: str) -> list[Scope]:
+        return sorted(scope for scope, held in self._index(index).kv if held == key)
+
     def stats(self, index: str) -> EngineStats:
         held = self._index(index)
         texts = sum(1 for node in held.nodes.values() if node.text)
@@ -365,7 +369,13 @@ class PlainEngine:
         lengths = {key: sum(terms.values()) for key, terms in counted.items()}
         mean = sum(lengths.values()) / max(1, len(lengths))
         scores = dict.fromkeys(index.nodes, 0.0)
-        for term in query_terms(query, text.language):
+        asked = shortened(
+            query,
+            terms_of=lambda part: query_terms(part, text.language),
+            frequency=lambda term: sum(term in terms for terms in counted.values()),
+            documents=len(counted),
+        )
+        for term in query_terms(asked, text.language):
             holding = [key for key, terms in counted.items() if term in terms]
             idf = math.log(1 + (len(counted) - len(holding) + 0.5) / (len(holding) + 0.5))
             for key in holding:

@@ -304,6 +304,9 @@ class Engine(Protocol):
         """Every receipt, in the order of the erasures."""
 
     def kv(self, index: str, scope: Scope, key: str) -> tuple[Any, int] | None: ...
+    def kv_scopes(self, index: str, key: str) -> list[Scope]:
+        """Every scope that has a value under the key."""
+
     def stats(self, index: str) -> EngineStats: ...
     def health(self) -> EngineHealth:
         """Without waiting for any lock: this is asked while everything else hangs."""

@@ -52,6 +52,8 @@ class SmallTables:
         self.next_slots: dict[int, int] = {}
         self.next_edges: dict[int, int] = {}
         self.kv: dict[tuple[int, Scope, str], tuple[Any, int]] = {}
+        self.kv_scopes: dict[tuple[int, str], set[Scope]] = {}
+        """Which scopes have a value under a key."""
         self.tombstones: dict[str, Tombstone] = {}
         self.outcomes: dict[bytes, KeepOutcome] = {}
         self.erasures: dict[str, Erasure] = {}
@@ -77,7 +79,8 @@ class SmallTables:
         tables.next_index = saved.next_index
         tables.settings = {settings.name: settings for settings in saved.settings}
         tables.next_slots, tables.next_edges = saved.next_slots, saved.next_edges
-        tables.kv = {(row.index, row.scope, row.key): (row.value, row.version) for row in saved.kv}
+        for row in saved.kv:
+            tables.put_kv(PutKv(row.index, row.scope, row.key, row.value, row.version))
         for tombstone in saved.tombstones:
             tables.put_tombstone(PutTombstone(tombstone))
         tables.outcomes = {kept.key: kept for kept in saved.outcomes}
@@ -101,9 +104,14 @@ class SmallTables:
 
     def put_kv(self, effect: PutKv) -> None:
         self.kv[effect.index, effect.scope, effect.key] = (effect.value, effect.version)
+        self.kv_scopes.setdefault((effect.index, effect.key), set()).add(effect.scope)
 
     def drop_kv(self, effect: DropKv) -> None:
-        self.kv.pop((effect.index, effect.scope, effect.key), None)
+        if self.kv.pop((effect.index, effect.scope, effect.key), None) is not None:
+            scopes = self.kv_scopes[effect.index, effect.key]
+            scopes.discard(effect.scope)
+            if not scopes:
+                del self.kv_scopes[effect.index, effect.key]
 
     def put_tombstone(self, effect: PutTombstone) -> None:
         stone = effect.tombstone
@@ -145,6 +153,7 @@ class SmallTables:
         """Forget an index by its number, with its key-values and tombstones."""
         self.settings = {name: s for name, s in self.settings.items() if s.number != number}
         self.kv = {key: value for key, value in self.kv.items() if key[0] != number}
+        self.kv_scopes = {key: scopes for key, scopes in self.kv_scopes.items() if key[0] != number}
         self.tombstones = {key: stone for key, stone in self.tombstones.items() if stone.index != number}
         self._standing = {key: value for key, value in self._standing.items() if key[0] != number}
         self._guards = {key: value for key, value in self._guards.items() if key[0] != number}

@@ -105,6 +105,7 @@ class IngestMessages(MemoryCommand):
     """
 
     operation: ClassVar[str] = "ingest_messages"
+    of_one_scope: ClassVar[bool] = True
     goes_on_without_blocked: ClassVar[bool] = True
 
     def prepare(self, engine: Engine, principal: Principal) -> None:

@@ -45,6 +45,7 @@ __all__ = [
     "Hit",
     "Index",
     "IndexStats",
+    "KvEntry",
     "Memory",
     "MemoryPage",
     "NearMiss",
@@ -162,6 +163,15 @@ class Memory(Struct, frozen=True):
     evidence: list[Evidence]
     actor: ActorOut
     access: Access
+
+
+class KvEntry(Struct, frozen=True):
+    """A value under a key of one scope; the version counts how often it was put."""
+
+    key: str
+    value: Any
+    version: int
+    scope: ScopeOut
 
 
 class MemoryPage(Struct, frozen=True):

@@ -12,6 +12,7 @@ __all__ = [
     "ConfigureIndexRequest",
     "ConfirmRequest",
     "CreateIndexRequest",
+    "DropKvRequest",
     "EdgeIn",
     "EdgesRequest",
     "EndSessionRequest",
@@ -27,6 +28,7 @@ __all__ = [
     "PatchNodeRequest",
     "PathRequest",
     "PolicyChange",
+    "PutKvRequest",
     "RecallRequest",
     "RememberRequest",
     "ReviewRequest",
@@ -105,6 +107,7 @@ class EvolveRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     claim: tuple[str, str, str] | ClaimIn | None = None
     evidence: list[EvidenceIn] = []
     expected_version: int | None = None
+    if_match: str | None = None
     partial: bool = False
     """Only what the new text is about is replaced; what else the old one says stays current."""
     remainder: str | None = None
@@ -116,6 +119,7 @@ class VerbRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     """For the verbs that need no more than the id: retract, archive, restore, pin, unpin."""
 
     expected_version: int | None = None
+    if_match: str | None = None
 
 
 class UpdateRequest(_Write, forbid_unknown_fields=True, kw_only=True):
@@ -126,6 +130,7 @@ class UpdateRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     layer: str | None = None
     pinned: bool | None = None
     expected_version: int | None = None
+    if_match: str | None = None
 
 
 class ConfirmRequest(_Write, forbid_unknown_fields=True, kw_only=True):
@@ -289,6 +294,7 @@ class PatchNodeRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     metadata: dict[str, Any] | None = None
     tags: list[str] | None = None
     scope: ScopeIn | None = None
+    if_match: str | None = None
     idempotency_key: str | None = None
     reason: str = ""
 
@@ -305,7 +311,8 @@ class GraphIn(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 class SearchRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     """By vector, by text, or by both; `alpha` is the share of the vector.
 
-    Of both, `convex` adds up the scores, each side stretched to 0..1, and `rrf` the reciprocal ranks.
+    `match` says what of the text must occur: any of its words, all of them, or the phrase as it stands. Of both sides,
+    `convex` adds up the scores, each stretched to 0..1, and `rrf` the reciprocal ranks.
     """
 
     vector: list[float] | None = None
@@ -314,6 +321,7 @@ class SearchRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     ef: int | None = None
     filter: str | dict[str, Any] | None = None
     alpha: float = 0.5
+    match: Literal["any", "all", "phrase"] = "any"
     fusion: Literal["convex", "rrf"] = "convex"
     graph: GraphIn | None = None
     include: list[str] = []
@@ -344,6 +352,18 @@ class EdgeIn(Struct, forbid_unknown_fields=True, kw_only=True):
     props: dict[str, Any] = {}
     valid_from: TimeIn | None = None
     valid_to: TimeIn | None = None
+
+
+class PutKvRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """`if_match` is the version that must be there, `only_new` that there must be none."""
+
+    value: Any
+    if_match: str | None = None
+    only_new: bool = False
+
+
+class DropKvRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    if_match: str | None = None
 
 
 class LinkRequest(Struct, forbid_unknown_fields=True, kw_only=True):

@@ -9,6 +9,7 @@ from kektor.operations.export import ExportOperations
 from kektor.operations.forgetting import ForgetOperations
 from kektor.operations.graph import GraphOperations
 from kektor.operations.indexes import IndexOperations
+from kektor.operations.kv import KvOperations
 from kektor.operations.memories import MemoryOperations
 from kektor.operations.nodes import NodeOperations
 from kektor.operations.reads import ReadOperations
@@ -30,6 +31,7 @@ class Operations(
     ShareOperations,
     ReviewOperations,
     NodeOperations,
+    KvOperations,
     IndexOperations,
     AdminOperations,
     ExportOperations,

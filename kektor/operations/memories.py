@@ -194,6 +194,7 @@ class MemoryOperations(BaseOperations):
             "node_id": check_id(node_id),
             "rule": read_rule(request.scope),
             "expected_version": getattr(request, "expected_version", None),
+            "if_match": getattr(request, "if_match", None),
             "reason": request.reason,
             "idempotency_key": request.idempotency_key,
             "asked": [node_id, request],

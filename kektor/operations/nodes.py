@@ -31,6 +31,7 @@ from kektor.memory.limits import (
 from kektor.memory.objects import BatchHits, SearchHit, memory_of
 from kektor.memory.reading import find_one, make_view
 from kektor.operations.base import BaseOperations
+from kektor.query import find_text
 
 __all__ = ["NodeOperations"]
 
@@ -92,6 +93,7 @@ class NodeOperations(BaseOperations):
             node_id=node_id,
             rule=read_rule(request.scope),
             changes=changes,
+            if_match=request.if_match,
             reason=request.reason,
             idempotency_key=request.idempotency_key,
             asked=[node_id, request],
@@ -253,8 +255,8 @@ class NodeOperations(BaseOperations):
             return [(scored, {"vector": scored.score}) for scored in found]
         assert request.text is not None
         if query is None:
-            found = self.engine.match_text(view, request.text, request.k)
-            return [(scored, {"text": scored.score}) for scored in found]
+            said = find_text(self.engine, view, request.text, request.k, match=request.match)
+            return [(scored, {"text": scored.score}) for scored in said]
         return self._hybrid(view, request, query, request.text)
 
     def _hybrid(
@@ -263,7 +265,7 @@ class NodeOperations(BaseOperations):
         """Both sides over-fetched and fused; each side's part of a score is given."""
         depth = max(50, 4 * request.k)
         near = [scored.key for scored in self.engine.nearest(view, query, depth, ef=request.ef)]
-        said = [scored.key for scored in self.engine.match_text(view, text, depth)]
+        said = [scored.key for scored in find_text(self.engine, view, text, depth, match=request.match)]
         wanted = list(dict.fromkeys([*near, *said]))
         if request.fusion == "rrf":
             sides = [_reciprocal(near, wanted), _reciprocal(said, wanted)]
@@ -353,6 +355,8 @@ def _check_search(request: rq.SearchRequest, query: Vector | None) -> None:
         raise Invalid("give a vector, a text, or both", field="vector")
     if request.text is not None:
         check_text(request.text)
+    elif request.match != "any":
+        raise Invalid(f"match {request.match!r} needs a text", field="match")
     if not 0.0 <= request.alpha <= 1.0:
         raise Invalid(f"alpha must be 0 to 1, not {request.alpha}", field="alpha")
 

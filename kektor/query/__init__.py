@@ -6,5 +6,6 @@ in `kektor.engine.filters`.
 
 from kektor.engine.filters import check_bare
 from kektor.query.parser import parse_filter
+from kektor.query.texts import TextMatch, find_text
 
-__all__ = ["check_bare", "parse_filter"]
+__all__ = ["TextMatch", "check_bare", "find_text", "parse_filter"]

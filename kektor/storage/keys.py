@@ -15,12 +15,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
 from jwt import api_jws
 from jwt.exceptions import InvalidTokenError
-from kektor_native import crc32c
 from msgspec import Struct
 
 from kektor import clock
 from kektor.errors import Corrupt
-from kektor.storage.disk import replace_file
+from kektor.storage.checked import Damaged, read_checked, write_checked
 
 __all__ = ["BadSignature", "KeyRing", "PublicKey", "Purpose", "Verified"]
 
@@ -52,17 +51,19 @@ class PublicKey(NamedTuple):
 
 
 class KeyRing:
-    """The keys of a database; `path` None keeps them in memory. Thread-safe."""
+    """The keys of a database; `path` None keeps them in memory. Thread-safe, and verifying waits for no lock."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._lock = threading.Lock()
-        self._keys: list[_Key] = [] if path is None else _read(path)
+        self._changing = threading.Lock()
+        self._keys: tuple[_Key, ...] = () if path is None else _read(path)
 
     def sign(self, payload: bytes, purpose: Purpose, *, typ: str = "JOSE") -> str:
         """Sign with the newest key of a purpose, making the first one when there is none yet."""
-        with self._lock:
-            key = self._newest(purpose) or self._make(purpose)
+        key = self._newest(purpose)
+        if key is None:
+            with self._changing:
+                key = self._newest(purpose) or self._keep(self._keys, _Key.fresh(purpose))
         return api_jws.encode(payload, key.private(), _ALGORITHM, {"kid": key.kid, "typ": typ})
 
     def verify(self, text: str, purpose: Purpose) -> Verified:
@@ -76,7 +77,8 @@ class KeyRing:
         # The algorithm is ours to say, not the text's; and what a header might add is nothing that is honoured here.
         if header.get("alg") != _ALGORITHM or not set(header) <= _HEADER:
             raise BadSignature("its header asks for another algorithm, or for more than that")
-        key = self._verifying(header.get("kid"), purpose)
+        kid = header.get("kid")
+        key = next((key for key in self._in_force() if key.kid == kid and key.purpose == purpose), None)
         if key is None:
             raise BadSignature("it names no key that verifies")
         try:
@@ -85,15 +87,15 @@ class KeyRing:
             raise BadSignature("its signature does not fit") from error
         return Verified(key.kid, payload)
 
-    def rotate(self, purpose: Purpose, *, overlap: int | None) -> PublicKey:
-        """Make a new key; those before it verify for `overlap` microseconds more, with None for ever."""
-        with self._lock:
-            retires_at = None if overlap is None else clock.now() + overlap
-            for key in self._keys:
-                if key.purpose == purpose and retires_at is not None:
-                    earlier = key.retires_at is not None and key.retires_at < retires_at
-                    key.retires_at = key.retires_at if earlier else retires_at
-            return self._make(purpose).public()
+    def rotate(self, purpose: Purpose, *, retires_at: int | None) -> PublicKey:
+        """Make a new key; those before it verify until `retires_at` (None: for ever), or until they retire anyway."""
+        with self._changing:
+            kept = tuple(key.until(retires_at) if key.purpose == purpose else key for key in self._keys)
+            return self._keep(kept, _Key.fresh(purpose)).public()
+
+    def holds(self, kid: str, purpose: Purpose) -> bool:
+        """Whether a key verifies still."""
+        return any(key.kid == kid and key.purpose == purpose for key in self._in_force())
 
     def keys(self) -> list[PublicKey]:
         """Every key that verifies, oldest first."""
@@ -104,25 +106,21 @@ class KeyRing:
         return {"keys": [key.jwk() for key in self._in_force()]}
 
     def _in_force(self) -> list["_Key"]:
-        with self._lock:
-            return [key for key in self._keys if not key.retired]
+        return [key for key in self._keys if not key.retired]
 
     def _newest(self, purpose: Purpose) -> "_Key | None":
-        return next((key for key in reversed(self._keys) if key.purpose == purpose and not key.retired), None)
+        return next((key for key in reversed(self._in_force()) if key.purpose == purpose), None)
 
-    def _verifying(self, kid: Any, purpose: Purpose) -> "_Key | None":
-        return next((key for key in self._in_force() if key.kid == kid and key.purpose == purpose), None)
-
-    def _make(self, purpose: Purpose) -> "_Key":
-        key = _Key.fresh(purpose)
-        self._keys = [*(key for key in self._keys if not key.retired), key]
+    def _keep(self, others: "tuple[_Key, ...]", made: "_Key") -> "_Key":
+        """Durable first, in use after: nothing is ever signed with a key that a crash takes away."""
+        keys = (*(key for key in others if not key.retired), made)
         if self._path is not None:
-            content = msgspec.json.encode(self._keys)
-            replace_file(self._path, b"%s\n%08x\n" % (content, crc32c(content)))
-        return key
+            write_checked(self._path, msgspec.json.encode(keys))
+        self._keys = keys
+        return made
 
 
-class _Key(Struct):
+class _Key(Struct, frozen=True):
     """As it stands in the file."""
 
     kid: str
@@ -142,6 +140,11 @@ class _Key(Struct):
     @property
     def retired(self) -> bool:
         return self.retires_at is not None and self.retires_at <= clock.now()
+
+    def until(self, moment: int | None) -> "_Key":
+        """The same key, retiring then at the latest."""
+        ends = [end for end in (self.retires_at, moment) if end is not None]
+        return msgspec.structs.replace(self, retires_at=min(ends, default=None))
 
     def private(self) -> EllipticCurvePrivateKey:
         key = serialization.load_pem_private_key(self.pem.encode(), None)
@@ -164,19 +167,13 @@ class _Key(Struct):
         }
 
 
-def _read(path: Path) -> list[_Key]:
+def _read(path: Path) -> tuple[_Key, ...]:
     """The keys of a file, none when there is no file. One that is damaged is not replaced: what it signed would be
     refused, and nobody would know why."""
     try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    keys, _, checksum = content.removesuffix(b"\n").rpartition(b"\n")
-    try:
-        if checksum != b"%08x" % crc32c(keys):
-            raise ValueError
-        return msgspec.json.decode(keys, type=list[_Key])
-    except ValueError as error:
+        content = read_checked(path)
+        return () if content is None else msgspec.json.decode(content, type=tuple[_Key, ...])
+    except (Damaged, ValueError) as error:
         raise Corrupt(
             f"{path} is damaged: what its keys signed cannot be verified. Restore it from a copy, or remove it and "
             "make new tokens.",

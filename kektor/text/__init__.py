@@ -4,6 +4,7 @@ from kektor.text.distinctive import content_terms, held, telling
 from kektor.text.languages import languages
 from kektor.text.normalise import Digester, fold, plain, readings, unmask
 from kektor.text.sentences import CUT, Span, blank, sentences, touched
+from kektor.text.words import has_beginning, holds_phrase
 
 __all__ = [
     "CUT",
@@ -12,7 +13,9 @@ __all__ = [
     "blank",
     "content_terms",
     "fold",
+    "has_beginning",
     "held",
+    "holds_phrase",
     "languages",
     "plain",
     "readings",

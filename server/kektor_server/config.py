@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 __all__ = ["CLIENT_NAMES", "Config", "ConfigError", "Setting", "config_files", "default_data"]
 
-CLIENT_NAMES = ("url", "index", "user", "agent", "project")
+CLIENT_NAMES = ("url", "token", "index", "user", "agent", "project")
 """What the table `[client]` may set; the environment has them as KEKTOR_URL and so on."""
 
 _FILE = "kektor.toml"
@@ -113,11 +113,12 @@ def _read(path: str, *, trusted: bool) -> dict[str, str]:
     for name in values:
         if name not in CLIENT_NAMES:
             raise ConfigError(f"{path}: unknown setting client.{name}; there are {', '.join(CLIENT_NAMES)}")
-    if "url" in values and not trusted:
-        raise ConfigError(
-            f"{path}: client.url is not read from a file met in a folder, which may have come with a repository; "
-            f"set it with --url, KEKTOR_URL or in ~/.config/kektor/{_FILE}"
-        )
+    for name in ("url", "token"):
+        if name in values and not trusted:
+            raise ConfigError(
+                f"{path}: client.{name} is not read from a file met in a folder, which may have come with a "
+                f"repository; set it with KEKTOR_{name.upper()} or in ~/.config/kektor/{_FILE}"
+            )
     if "data" in table:
         data = os.path.expanduser(_text(path, "data", table["data"]))
         values["data"] = os.path.join(os.path.dirname(os.path.abspath(path)), data)

@@ -38,6 +38,7 @@ class Settings:
     port: Annotated[int, "the port to listen on; 0 takes a free one"] = 9091
     allowed_hosts: Annotated[tuple[str, ...], "names besides those of loopback that a Host header may hold"] = ()
     allowed_origins: Annotated[tuple[str, ...], "origins (https://app.example) whose pages may call"] = ()
+    auth: Annotated[bool, "callers need a token; off loopback they always do, unless `insecure`"] = False
     insecure: Annotated[bool, "listen off loopback without authentication"] = False
     embedder: Annotated[str, "what new indexes embed with"] = "default"
     sync: Annotated[str, "when a write is acknowledged: always, interval:<ms> or off"] = "always"
@@ -46,12 +47,16 @@ class Settings:
     header_bytes: Annotated[int, "the largest request line with its headers"] = 64 << 10
     request_seconds: Annotated[float, "within which a request must have arrived"] = 30.0
     requests: Annotated[int, "requests answered at the same time; more are told to come back"] = 1024
+    rate: Annotated[float, "requests a second that one caller may make; 0 is no bound"] = 0.0
+    streams: Annotated[int, "callers that may listen to events at the same time"] = 100
     read_threads: Annotated[int, "threads for reads"] = 8
     write_threads: Annotated[int, "threads for writes, which mostly wait for the disk"] = 32
     queue: Annotated[int, "calls that may wait for a thread, of reads and of writes each"] = 256
     drain_seconds: Annotated[float, "that calls under way get when the server stops"] = 30.0
     idle_exit: Annotated[float, "seconds without clients after which an on-demand daemon leaves"] = 600.0
     access_log: Annotated[bool, "log a line for every request"] = False
+    slow_seconds: Annotated[float, "requests that took longer are logged, with their route; 0 logs none"] = 1.0
+    log_format: Annotated[str, "text or json"] = "text"
     log_level: Annotated[str, "debug, info, warning or error"] = "warning"
     origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Where each value came from: `flag`, the name of a variable, the path of a file; absent is the default."""
@@ -63,6 +68,11 @@ class Settings:
     def on_loopback(self) -> bool:
         """Whether only this machine reaches the server."""
         return is_loopback(self.host)
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether callers need a token."""
+        return self.auth or not (self.on_loopback or self.insecure)
 
     @staticmethod
     def names() -> Iterator[tuple[str, str]]:
@@ -123,6 +133,9 @@ _AT_LEAST: Final[Mapping[str, float]] = {
     "header_bytes": 1024,
     "request_seconds": 0.1,
     "requests": 1,
+    "rate": 0,
+    "streams": 0,
+    "slow_seconds": 0,
     "read_threads": 1,
     "write_threads": 1,
     "queue": 0,
@@ -142,6 +155,8 @@ def _check(settings: Settings) -> None:
         raise SettingsError(f"buffered_bytes must be at least body_bytes ({settings.body_bytes})")
     if settings.log_level not in _LEVELS:
         raise SettingsError(f"log_level must be {', '.join(_LEVELS)}, not {settings.log_level!r}")
+    if settings.log_format not in ("text", "json"):
+        raise SettingsError(f"log_format must be text or json, not {settings.log_format!r}")
     for origin in settings.allowed_origins:
         if not origin.startswith(("http://", "https://")) or origin.rstrip("/").count("/") != 2:
             raise SettingsError(f"allowed_origins takes scheme://host[:port], not {origin!r}")

@@ -49,6 +49,8 @@ WRITES: dict[Operation, Write] = {
     "upsert": Write("upsert", lambda c, i: c.upsert({"id": "raw-new", "text": "a raw mill"})),
     "patch": Write("patch", lambda c, i: c.call("patch", "raw-patch", metadata={"patched": True})),
     "delete": Write("delete", lambda c, i: c.call("delete", "raw-delete")),
+    "kv_put": Write("put_kv", lambda c, i: c.call("kv_put", "mill-new", value="turns")),
+    "kv_delete": Write("delete_kv", lambda c, i: c.call("kv_delete", "mill-old")),
     "configure_index": Write("configure_index", lambda c, i: c.call("configure_index", policy={"write": "open"}),
                              needs="admin"),
     "create_index": Write("create_index", lambda c, i: c.call("create_index", dim=3)),
@@ -65,6 +67,8 @@ LIBRARY = {
                                                  "share", "start_session", "end_session",
                                                  "review", "link", "unlink")},
     "MemoryHandle.ingest_messages": "ingest",
+    "KvHandle.put": "kv_put",
+    "KvHandle.delete": "kv_delete",
     "MemoryHandle.session": "start_session",
     "IndexHandle.upsert": "upsert",
     "IndexHandle.delete": "delete",
@@ -184,6 +188,7 @@ def _prepare(stage: Stage) -> Ids:
     ids["message"] = prepared.ingest("talk", [{"role": "user", "content": "The mill still stands"}])["ids"][0]
     for name in ("raw-patch", "raw-delete"):
         prepared.upsert({"id": name, "text": name})
+    prepared.call("kv_put", "mill-old", value="stands")
     return ids
 
 
@@ -215,7 +220,8 @@ def _fingerprint(stage: Stage, ids: Ids) -> Any:
     told = [[item[part] for part in parts[:-1]] + [item["freshness"]["confirmations"]] for item in listed]
     edges = [(edge["src"], edge["dst"]) for edge in operator.edges(ids["update"])]
     stones = [stone["id"] for stone in operator.tombstones()]
-    return told, edges, stones, len(operator.call("indexes")["items"])
+    values = [isinstance(tried(lambda k=key: operator.call("kv_get", k)), Refused) for key in ("mill-old", "mill-new")]
+    return told, edges, stones, values, len(operator.call("indexes")["items"])
 
 
 def _texts(stage: Stage) -> list[str]:

@@ -6,7 +6,7 @@ is read as closed, so that a field nobody declared is found too.
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import deepcopy
@@ -36,6 +36,7 @@ GET /healthz
 GET /readyz
 GET /openapi.json
 GET /v1/info
+GET /metrics
 GET POST /v1/indexes
 GET PATCH DELETE /v1/indexes/{index}
 GET /v1/indexes/{index}/stats
@@ -67,6 +68,19 @@ POST /v1/memories/{id}/reinforce
 POST /v1/recall
 POST /v1/forget
 POST /v1/ingest/messages
+GET /v1/reviews
+POST /v1/reviews/{id}
+GET /v1/erasures
+GET /v1/erasures/{id}
+GET /v1/tombstones
+DELETE /v1/tombstones/{id}
+GET PUT DELETE /v1/kv/{key}
+GET /v1/export
+GET /v1/events
+GET /.well-known/jwks.json
+GET POST /v1/tokens
+DELETE /v1/tokens/{jti}
+POST /v1/admin/keys/rotate
 POST /v1/admin/checkpoint
 """
 
@@ -94,7 +108,7 @@ META: Json = {
             "patternProperties": {
                 "^/": {
                     "additionalProperties": False,
-                    "patternProperties": {"^(get|post|patch|delete)$": {"$ref": "#/$defs/operation"}},
+                    "patternProperties": {"^(get|post|put|patch|delete)$": {"$ref": "#/$defs/operation"}},
                 }
             },
             "additionalProperties": False,
@@ -277,6 +291,7 @@ def fill(live: LiveServer) -> None:
     nodes = [{"id": name, "vector": [1, 0, n], "text": name} for n, name in enumerate(("x", "y", "z"))]
     live.ok(live.http.post("/v1/indexes/v/nodes", json={"nodes": nodes}), 201)
     for user in ("alice", "bob"):
+        live.ok(live.http.put("/v1/kv/two", json={"value": user, "scope": {"user": user}}))
         both = {"nodes": [{"id": "two", "vector": [1, 1, 1]}], "scope": {"user": user}}
         live.ok(live.http.post("/v1/indexes/v/nodes", json=both), 201)
 
@@ -339,10 +354,16 @@ class Ask(NamedTuple):
 
 
 def ask(live: LiveServer, operation: Operation, asked: Ask, **headers: str) -> httpx.Response:
-    path = operation.path.replace("{index}", quote(asked.index, safe="")).replace("{id}", quote(asked.id, safe=""))
+    path = operation.path.replace("{index}", quote(asked.index, safe=""))
+    for name in ("{id}", "{jti}", "{key}"):
+        path = path.replace(name, quote(asked.id, safe=""))
     if asked.key is not None:
         headers["idempotency-key"] = asked.key
-    return live.http.request(operation.method, f"{path}?{asked.query}", json=asked.body, headers=headers)
+    target = f"{path}?{asked.query}"
+    with live.http.stream(operation.method, target, json=asked.body, headers=headers) as answer:
+        if answer.headers["content-type"] != "text/event-stream":
+            answer.read()
+        return answer
 
 
 def edge(src: str = "x", dst: str = "y") -> Json:
@@ -354,6 +375,7 @@ SUCCESS: list[tuple[str, int, Ask]] = [
     ("readyz", 200, Ask()),
     ("openapi", 200, Ask()),
     ("info", 200, Ask()),
+    ("metrics", 200, Ask()),
     ("list_indexes", 200, Ask()),
     ("create_index", 201, Ask({"name": "made", "dim": 2})),
     ("get_index", 200, Ask()),
@@ -396,10 +418,45 @@ SUCCESS: list[tuple[str, int, Ask]] = [
     ("evolve", 200, Ask({"text": "the second fact"})),
     ("correct", 200, Ask({"text": "the third fact"}, id="{head}")),
     ("retract", 200, Ask(id="{head}")),
+    ("list_tombstones", 200, Ask()),
+    ("lift_tombstone", 200, Ask(id="{stone}")),
     ("forget", 200, Ask({"ids": ["m1"], "mode": "erase", "dry_run": True})),
     ("delete_memory", 200, Ask()),
+    ("list_reviews", 200, Ask()),
+    ("decide_review", 200, Ask({"decision": "accept"}, id="{review}")),
+    ("list_erasures", 200, Ask()),
+    ("get_erasure", 200, Ask(id="{erasure}")),
+    ("put_kv", 200, Ask({"value": [1, None, "x"]})),
+    ("get_kv", 200, Ask()),
+    ("delete_kv", 200, Ask()),
+    ("export", 200, Ask()),
+    ("events", 200, Ask()),
+    ("jwks", 200, Ask()),
+    ("create_token", 201, Ask({"roles": ["read"], "grants": [{"index": "v", "user": "alice"}]})),
+    ("list_tokens", 200, Ask()),
+    ("revoke_token", 200, Ask(id="{jti}")),
+    ("rotate_keys", 200, Ask({"overlap": "1d"})),
     ("checkpoint", 200, Ask()),
 ]
+
+
+def an_open_review(live: LiveServer) -> str:
+    """What a conflict leaves to be decided."""
+    for port in (8080, 8081):
+        claim = ["the gateway", "port", str(port)]
+        live.ok(live.http.post("/v1/memories", json={"text": f"The gateway's port is {port}", "claim": claim}), 201)
+    review: str = live.ok(live.http.get("/v1/reviews"))["items"][0]["id"]
+    return review
+
+
+LATER: dict[str, Callable[[LiveServer], str]] = {
+    "{head}": lambda live: live.ok(live.http.get("/v1/memories/m1?resolve=head"))["id"],
+    "{stone}": lambda live: live.ok(live.http.get("/v1/tombstones"))["items"][0]["id"],
+    "{review}": an_open_review,
+    "{erasure}": lambda live: live.ok(live.http.get("/v1/erasures"))["items"][0]["id"],
+    "{jti}": lambda live: live.ok(live.http.get("/v1/tokens"))["items"][0]["jti"],
+}
+"""Ids that come to be on the way."""
 
 MISSING: dict[str, Ask] = {
     "remember": Ask({"text": "x", "index": "nowhere"}),
@@ -407,6 +464,10 @@ MISSING: dict[str, Ask] = {
     "recall": Ask({"query": "x", "index": "nowhere"}),
     "forget": Ask({"ids": ["nobody"]}),
     "list_memories": Ask(query="index=nowhere"),
+    "list_tombstones": Ask(query="index=nowhere"),
+    "list_reviews": Ask(query="index=nowhere"),
+    "put_kv": Ask({"value": 1, "index": "nowhere"}),
+    "export": Ask(query="index=nowhere"),
 }
 """Requests for what is not there, where another path is not enough."""
 
@@ -438,8 +499,8 @@ def expect(live: LiveServer, contract: Contract, operation: Operation, asked: As
 def test_every_success_is_reached_and_is_as_declared(fresh: LiveServer, contract: Contract) -> None:
     reached: dict[str, set[str]] = {}
     for name, status, asked in SUCCESS:
-        if asked.id == "{head}":
-            asked = asked._replace(id=fresh.ok(fresh.http.get("/v1/memories/m1?resolve=head"))["id"])
+        if asked.id in LATER:
+            asked = asked._replace(id=LATER[asked.id](fresh))
         expect(fresh, contract, contract.named(name), asked, status)
         reached.setdefault(name, set()).add(str(status))
     for operation in contract.operations:
@@ -501,7 +562,17 @@ def test_every_401_is_reached() -> None:
             else:
                 expect(live, contract, operation, Ask(), 200)
                 assert operation.described["security"] == []
-        assert {op.name for op in contract.operations} - {op.name for op in guarded} == {"healthz", "readyz"}
+        assert {op.name for op in contract.operations} - {op.name for op in guarded} == {"healthz", "readyz", "jwks"}
+
+
+def test_every_429_is_reached() -> None:
+    with live_server(rate=0.001) as live:
+        contract = Contract(live.ok(live.http.get("/openapi.json")))
+        while live.http.get("/v1/info").status_code == 200:
+            pass
+        assert len(declaring(contract, 429)) == len(contract.operations) - 3
+        for operation in declaring(contract, 429):
+            expect(live, contract, operation, Ask(), 429)
 
 
 def test_every_500_is_reached(live: LiveServer, contract: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -563,7 +634,7 @@ FILTERS = st.sampled_from(
      {"not": {"eq": ["status", "archived"]}}, "NOT EXISTS(metadata.k)"]
 )  # fmt: skip
 FITTING: dict[str, st.SearchStrategy[Any]] = {
-    **dict.fromkeys(["id", "src", "dst", "root"], IDS),
+    **dict.fromkeys(["id", "jti", "key", "src", "dst", "root"], IDS),
     **dict.fromkeys(["text", "query", "content", "session", "title", "speaker"], SAID),
     **dict.fromkeys(["as_of", "known_at", "now", "at", "occurred_at", "valid_from", "valid_to"], TIMES),
     **dict.fromkeys(["user", "agent", "project"], st.sampled_from(["alice", "bob"])),

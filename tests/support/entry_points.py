@@ -13,7 +13,7 @@ import kektor.ingest
 import kektor.memory.commands
 import kektor_server
 from kektor.api import Database
-from kektor.handles import IndexHandle, MemoryHandle
+from kektor.handles import IndexHandle, KvHandle, MemoryHandle
 from kektor.memory.commands.base import MemoryCommand
 from kektor.operations import Operations
 from kektor_server.cli import local
@@ -57,7 +57,7 @@ def entry_points() -> set[EntryPoint]:
 
     found = {
         EntryPoint("library", f"{kind.__name__}.{name}")
-        for kind in (MemoryHandle, IndexHandle, Database)
+        for kind in (MemoryHandle, KvHandle, IndexHandle, Database)
         for name in _reaching(kind, mutates)
         if not name.startswith("_")
     }

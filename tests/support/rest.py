@@ -55,7 +55,9 @@ class LiveServer:
                 connection.putheader("Content-Length", str(len(content)))
             connection.endheaders(content)
             answer = connection.getresponse()
-            return httpx.Response(answer.status, headers=answer.getheaders(), content=answer.read())
+            endless = answer.getheader("content-type") == "text/event-stream"
+            content = b"" if endless else answer.read()
+            return httpx.Response(answer.status, headers=answer.getheaders(), content=content)
 
     def stored(self) -> dict[str, Any]:
         """What the database holds, as REST tells it: any write at all makes a difference to it."""
@@ -80,7 +82,7 @@ def live_server(
     port = listener.getsockname()[1]
     app = create_app(database, chosen, authenticate=authenticate)
     ready = threading.Event()
-    server = build_server(app, chosen, ready=lambda addresses: ready.set())
+    server = build_server(app, chosen, ready=lambda addresses: ready.set(), stopping=app.state.service.stop)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="live-server")
     thread.start()
     try:

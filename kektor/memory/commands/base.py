@@ -27,6 +27,8 @@ class MemoryCommand:
     """Whether a blocked draft is left out (and said so) instead of refusing the whole command."""
     whole_index: ClassVar[bool] = False
     """Whether it changes what all scopes share, so that a grant for some of them is not enough."""
+    of_one_scope: ClassVar[bool] = False
+    """Whether all it is about is of `scope`, so that whoever sees that scope may hear of it."""
     withdraws: ClassVar[bool] = False
     """Whether it takes something out of what is believed."""
 

@@ -20,6 +20,7 @@ from kektor.memory.commands.versions import (
     supersede,
 )
 from kektor.memory.drafts import Draft
+from kektor.memory.revision import check_revision
 from kektor.memory.tombstones import bury
 from kektor.text import fold, plain
 
@@ -30,13 +31,18 @@ __all__ = ["Archive", "Correct", "Evolve", "OnOne", "Restore", "Retract"]
 class OnOne(MemoryCommand):
     """A command about one memory that the caller names."""
 
+    of_one_scope: ClassVar[bool] = True
+
     node_id: str
     rule: ScopeRule = ScopeRule()
     expected_version: int | None = None
+    if_match: str | None = None
+    """The revision that the caller has seen."""
 
     def resolve(self, tx: Transaction, principal: Principal) -> None:
-        self.settings(tx)
+        settings = self.settings(tx)
         self.node = target(tx, principal, self.index, self.node_id, self.rule, expected_version=self.expected_version)
+        check_revision(self.if_match, self.node, settings)
         self.scope = self.node.scope
 
 

@@ -10,6 +10,7 @@ from kektor.engine.view import ScopeRule
 from kektor.errors import Blocked, Conflict, NotFound
 from kektor.memory.commands.base import MemoryCommand, key_of, target
 from kektor.memory.drafts import Draft
+from kektor.memory.revision import check_revision
 
 __all__ = ["DeleteNodes", "PatchNode", "UpsertNodes"]
 
@@ -19,6 +20,7 @@ class UpsertNodes(MemoryCommand):
     """Store some nodes, each new or in the place of the raw node of its id; all or nothing."""
 
     operation: ClassVar[str] = "upsert"
+    of_one_scope: ClassVar[bool] = True
 
     def prepare(self, engine: Engine, principal: Principal) -> None:
         """Texts that came without a vector are embedded, where the index has an embedder."""
@@ -58,17 +60,20 @@ class PatchNode(MemoryCommand):
     """Merge into one raw node: metadata key by key (null removes), the other parts whole."""
 
     operation: ClassVar[str] = "patch"
+    of_one_scope: ClassVar[bool] = True
     withdraws: ClassVar[bool] = True
 
     node_id: str
     rule: ScopeRule = ScopeRule()
+    if_match: str | None = None
     changes: dict[str, Any] = field(default_factory=dict)
     """Of text, vector, tags, metadata."""
 
     def resolve(self, tx: Transaction, principal: Principal) -> None:
-        self.settings(tx)
+        settings = self.settings(tx)
         self.node = target(tx, principal, self.index, self.node_id, self.rule)
         refuse_versioned(self.node)
+        check_revision(self.if_match, self.node, settings)
         self.scope = self.node.scope
         draft = self.drafts[0]
         old = self.node

@@ -20,6 +20,7 @@ class Remember(MemoryCommand):
     """Save one statement."""
 
     operation: ClassVar[str] = "remember"
+    of_one_scope: ClassVar[bool] = True
 
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
         draft = self.drafts[0]

@@ -18,6 +18,7 @@ from kektor.engine.view import View
 from kektor.query.plan import words
 from kektor.query.plan.pipe import Aggregate, Row, moment_of, run_pipe
 from kektor.query.plan.program import Match, Plan, Reference, Span, Stage, Walk
+from kektor.text import has_beginning, holds_phrase
 from kektor.times import Extent
 
 __all__ = ["Missed", "Outcome", "Relaxed", "Unresolved", "run_plan"]
@@ -321,8 +322,8 @@ def _fits(node: Node, stage: Stage) -> bool:
     if stage.who and not any(words.mentions(node, name) for name in stage.who):
         return False
     if match is not None and not (
-        (not match.phrase or words.holds_phrase(node.text, match.phrase))
-        and all(words.has_beginning(node.text, prefix) for prefix in match.prefix)
+        (not match.phrase or holds_phrase(node.text, match.phrase))
+        and all(has_beginning(node.text, prefix) for prefix in match.prefix)
     ):
         return False
     if claim is None:

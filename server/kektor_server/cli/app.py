@@ -18,6 +18,7 @@ from kektor_server.cli.review import review
 from kektor_server.cli.serving import mcp, serve, try_
 from kektor_server.cli.sessions import sessions
 from kektor_server.cli.settings import config
+from kektor_server.cli.tokens import tokens
 from kektor_server.cli.tombstones import tombstones
 
 __all__ = ["run"]
@@ -94,6 +95,7 @@ for name, command in (
     ("version", version),
 ):
     app.command(name)(command)
+app.add_typer(tokens)
 app.command("mcp", add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(
     mcp
 )

@@ -5,11 +5,13 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from kektor.api import Database
 from kektor.errors import KektorError
 from kektor_server.cli.faults import OK, Fault
 from kektor_server.cli.output import print_json, say
@@ -18,8 +20,8 @@ from kektor_server.daemon.ownership import owned, take_over
 from kektor_server.daemon.places import UnsafeFolder
 from kektor_server.daemon.service import serve_owned
 from kektor_server.demo.guide import Guide
+from kektor_server.metrics.logs import configure_logging
 from kektor_server.rest import bind
-from kektor_server.rest.serve import configure_logging
 from kektor_server.settings import Settings, SettingsError, load_settings
 
 __all__ = ["serve_demo", "serve_directory"]
@@ -33,6 +35,7 @@ def serve_directory(flags: Flags, *, as_json: bool) -> int:
         settings = _settings(flags)
         data = str(settings.data)
         with _listening(settings) as listener, take_over(data), owned(settings) as owner:
+            _show_first_token(owner.database, settings)
 
             def started(_app: DaemonApp, url: str) -> None:
                 if as_json:
@@ -49,7 +52,7 @@ def serve_demo(flags: Flags, *, as_json: bool) -> int:
     folder = tempfile.mkdtemp(prefix="kektor-try-")
     try:
         with _as_faults(), _until_stopped():
-            settings = _settings({**flags, "data": folder})
+            settings = _settings({**flags, "data": folder, "auth": False})
             with _listening(settings) as listener, take_over(folder), owned(settings) as owner:
                 guide = Guide(owner.database, folder, as_json=as_json)
                 serve_owned(owner, settings, tcp=listener, starting=guide.why_not_ready, started=guide.begin)
@@ -57,6 +60,21 @@ def serve_demo(flags: Flags, *, as_json: bool) -> int:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return OK
+
+
+def _show_first_token(database: Database, settings: Settings) -> None:
+    """Where callers need a token and there never was one, there is one now, and nobody else will be shown it."""
+    if not settings.authenticated:
+        return
+    from kektor_server.auth.authority import TokenAuthority
+
+    made = TokenAuthority.of(database).bootstrap()
+    if made is not None:
+        say(
+            f"Kektor made a token with all rights, until {made.expires_at}. It is shown this once, only its hash is "
+            f"kept:\n\n{made.token}\n\nkektor token create makes others, kektor token revoke {made.jti} ends it.",
+            sys.stderr,
+        )
 
 
 def _settings(flags: Flags) -> Settings:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,13 +16,18 @@ from kektor.ingest import IngestMessagesRequest
 from kektor.memory import requests as rq
 from kektor.memory.objects import index_of, stats_of
 from kektor.operations import Operations
+from kektor_server.auth.requests import CreateTokenRequest, RotateRequest
 from kektor_server.cli.faults import Fault
 from kektor_server.daemon.doctor import examine
 from kektor_server.daemon.exporting import export_lines
 from kektor_server.settings import Settings
 
+if TYPE_CHECKING:
+    from kektor_server.auth.authority import TokenAuthority
+
 __all__ = ["RUNS", "LocalTarget"]
 
+TokenRun = Callable[["TokenAuthority", Principal, str, dict[str, Any]], Any]
 Run = Callable[[Operations, Principal, str, dict[str, Any]], Any]
 
 
@@ -36,8 +41,14 @@ class LocalTarget:
 
     def call(self, operation: str, fields: Mapping[str, Any], about: str = "") -> Any:
         """Run one operation; returns plain JSON values, raises Fault."""
+        principal = self._database.principal()
         try:
-            result = RUNS[operation](self._database.operations, self._database.principal(), about, dict(fields))
+            if operation in TOKEN_RUNS:
+                from kektor_server.auth.authority import TokenAuthority
+
+                authority = TokenAuthority.of(self._database)
+                return msgspec.to_builtins(TOKEN_RUNS[operation](authority, principal, about, dict(fields)))
+            result = RUNS[operation](self._database.operations, principal, about, dict(fields))
         except KektorError as error:
             raise Fault.of(error.as_dict()["error"]) from error
         return msgspec.to_builtins(result)
@@ -105,6 +116,13 @@ def _reviews(operations: Operations, principal: Principal, _about: str, fields: 
 def _scope(fields: dict[str, Any]) -> rq.ScopeIn | None:
     return convert(rq.ScopeIn, fields["scope"]) if "scope" in fields else None
 
+
+TOKEN_RUNS: dict[str, TokenRun] = {
+    "token_create": lambda a, p, about, f: a.create(convert(CreateTokenRequest, f), p),
+    "token_list": lambda a, p, about, f: a.tokens(p, limit=100, cursor=f.get("cursor")),
+    "token_revoke": lambda a, p, about, f: a.revoke(about, p),
+    "keys_rotate": lambda a, p, about, f: a.rotate(convert(RotateRequest, f), p),
+}
 
 RUNS: dict[str, Run] = {
     "remember": lambda o, p, about, f: o.remember(convert(rq.RememberRequest, f), p),

@@ -29,10 +29,12 @@ class RemoteTarget:
         return cls(UnixConnection(path, _TIMEOUT), path, {"Kektor-Cli": "human" if human else "service"})
 
     @classmethod
-    def at(cls, url: str) -> "RemoteTarget":
+    def at(cls, url: str, token: str | None) -> "RemoteTarget":
         """A server by its address."""
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise Fault("the token is no token: it is printable ASCII in one line", field="token")
         try:
-            return cls(connection_to(url, _TIMEOUT), url, {})
+            return cls(connection_to(url, _TIMEOUT), url, {"Authorization": f"Bearer {token}"} if token else {})
         except ValueError as error:
             raise Fault(str(error), field="url") from error
 

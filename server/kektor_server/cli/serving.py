@@ -21,12 +21,15 @@ def serve(
         str | None, typer.Option(metavar="ADDRESS", help="Where to listen (default 127.0.0.1).", show_default=False)
     ] = None,
     port: Port = None,
+    auth: Annotated[
+        bool | None, typer.Option("--auth", help="Callers need a token (KEKTOR_AUTH).", show_default=False)
+    ] = None,
     as_json: opt.AsJson = False,
 ) -> int:
     """Serve a data directory over HTTP until Ctrl-C."""
     from kektor_server.cli.foreground import serve_directory
 
-    return serve_directory({"data": Where(data).data, "host": host, "port": port}, as_json=as_json)
+    return serve_directory({"data": Where(data).data, "host": host, "port": port, "auth": auth}, as_json=as_json)
 
 
 def try_(port: Port = None, as_json: opt.AsJson = False) -> int:

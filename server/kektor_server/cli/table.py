@@ -50,4 +50,8 @@ OPERATIONS = {
     "tombstones": Operation("GET", "/v1/tombstones"),
     "lift": Operation("DELETE", "/v1/tombstones/{id}"),
     "ingest_messages": Operation("POST", "/v1/ingest/messages"),
+    "token_create": Operation("POST", "/v1/tokens"),
+    "token_list": Operation("GET", "/v1/tokens"),
+    "token_revoke": Operation("DELETE", "/v1/tokens/{id}"),
+    "keys_rotate": Operation("POST", "/v1/admin/keys/rotate"),
 }

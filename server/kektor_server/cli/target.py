@@ -105,7 +105,7 @@ def find_places_of(data: str) -> Places:
 def _find(where: Where, *, create: bool) -> Target:
     human = human_at_terminal()
     if where.url is not None:
-        return RemoteTarget.at(where.url)
+        return RemoteTarget.at(where.url, where.config.get("token"))
     places = find_places_of(where.data)
     if answers(places.socket):
         return RemoteTarget.through_socket(places.socket, human=human)

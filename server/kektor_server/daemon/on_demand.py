@@ -9,7 +9,7 @@ from kektor.errors import Invalid, KektorError
 from kektor_server.daemon.ownership import owned
 from kektor_server.daemon.places import UnsafeFolder
 from kektor_server.daemon.service import serve_owned
-from kektor_server.rest.serve import configure_logging
+from kektor_server.metrics.logs import configure_logging
 from kektor_server.settings import SettingsError, load_settings
 
 __all__ = ["run"]

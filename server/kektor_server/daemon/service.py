@@ -45,7 +45,13 @@ def serve_owned(
         if started is not None:
             started(app, next((address for address in addresses if address.startswith("http")), ""))
 
-    server = build_server(app, settings, ready=ready, idle_exit=settings.idle_exit if on_demand else None)
+    server = build_server(
+        app,
+        settings,
+        ready=ready,
+        stopping=rest.state.service.stop,
+        idle_exit=settings.idle_exit if on_demand else None,
+    )
     app.stopping = rest.state.mcp.stopping = lambda: server.should_exit
     if on_demand:
         app.leave = lambda: setattr(server, "should_exit", True)

@@ -13,7 +13,7 @@ from starlette.types import Receive, Send
 
 from kektor.api import Database
 from kektor.contract import decode_json
-from kektor.engine.records import Receipt
+from kektor.engine.notices import Written
 from kektor.errors import Conflict
 from kektor_server.mcp.answer import CallIn, ClientIn, GrantIn, Stopped, answer_call, principal_of, read_call
 from kektor_server.mcp.calls import PROTOCOL
@@ -66,7 +66,7 @@ class Changes:
             with self._lock:
                 self._waiting.discard(wake)
 
-    def _written(self, _lsn: int, _operation: str, _index: str, _receipt: Receipt) -> None:
+    def _written(self, _: Written) -> None:
         with self._lock:
             waiting = list(self._waiting)
         for wake in waiting:

@@ -53,6 +53,8 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     headers: int
     request_seconds: float
     requests: int
+    rate: float
+    streams: int
     text: int
     id: int
     tags: int

@@ -15,7 +15,7 @@ from kektor.version import __version__
 from kektor_server.mcp.http import McpRoute
 from kektor_server.rest.guard import Guard
 from kektor_server.rest.openapi import document
-from kektor_server.rest.principal import Authenticate, everyone
+from kektor_server.rest.principal import Authenticate
 from kektor_server.rest.route import Call, Route, Routes
 from kektor_server.rest.routes import all_routes
 from kektor_server.rest.service import Service
@@ -28,9 +28,10 @@ __all__ = ["create_app"]
 def create_app(database: Database, settings: Settings, *, authenticate: Authenticate | None = None) -> Starlette:
     """The ASGI application. The database stays the caller's to close, after the application has shut down.
 
-    `authenticate` tells the caller from the headers; without it every caller has all rights, which is for loopback.
+    `authenticate` tells the caller from the headers; without it callers need a token of the database where the
+    settings ask for authentication, and have all rights where they do not, which is for loopback.
     """
-    service = Service(database, settings, authenticate or everyone())
+    service = Service(database, settings, authenticate)
 
     mcp = McpRoute(database, service)
 
@@ -41,8 +42,8 @@ def create_app(database: Database, settings: Settings, *, authenticate: Authenti
         service.close()
 
     app = Starlette(
-        routes=[mcp, RouteTable(service, _with_contract(all_routes(), authenticated=authenticate is not None))],
-        middleware=[Middleware(Guard, settings=settings)],
+        routes=[mcp, RouteTable(service, _with_contract(all_routes(), authenticated=service.authenticated))],
+        middleware=[Middleware(Guard, service=service)],
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False

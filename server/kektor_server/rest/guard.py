@@ -9,27 +9,34 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kektor.errors import Internal, KektorError, Unavailable
+from kektor.errors import Forbidden, Internal, KektorError, Unauthenticated, Unavailable
+from kektor_server.auth.denials import Denied
 from kektor_server.rest.body import ClientGone
 from kektor_server.rest.errors import encode_error, error_headers, status_of
 from kektor_server.rest.hosts import HostRule, through_unix_socket
-from kektor_server.rest.principal import CLI_HEADER, Headers
-from kektor_server.settings import Settings
+from kektor_server.rest.principal import CLI_HEADER, NOBODY, Headers
+from kektor_server.rest.service import Service
 
 __all__ = ["Guard"]
 
 _LOG = logging.getLogger("kektor.server")
 _ACCESS = logging.getLogger("kektor.access")
+_SLOW = logging.getLogger("kektor.slow")
+_ENDLESS = ("/v1/events", "/v1/export", "/mcp")
+"""As slow as their callers."""
 
 
 class Guard:
     """ASGI middleware around the whole application; what is raised below it becomes the error object here."""
 
-    def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, *, service: Service) -> None:
+        settings = service.settings
         self._app = app
+        self._service = service
         self._hosts = HostRule(settings)
         self._room = settings.requests
         self._logs_access = settings.access_log
+        self._slow = settings.slow_seconds or float("inf")
         self._under_way = 0
         self._numbers = count(1)
         self._run = os.urandom(4).hex()
@@ -43,7 +50,6 @@ class Guard:
             headers.pop(CLI_HEADER, None)
         scope["kektor.headers"] = headers
         exchange = _Exchange(send, self._request_id(headers))
-        begun = time.monotonic()
         self._under_way += 1
         try:
             self._check(scope, headers)
@@ -51,11 +57,50 @@ class Guard:
         except ClientGone:
             return
         except Exception as error:  # noqa: BLE001 - nothing may leave without an answer
+            if isinstance(error, Unauthenticated | Forbidden):
+                self._note_denial(scope, error)
             await exchange.fail(error, scope)
         finally:
             self._under_way -= 1
-            if self._logs_access:
-                _log_access(scope, exchange, begun)
+            self._note(scope, exchange)
+
+    def _note_denial(self, scope: Scope, error: KektorError) -> None:
+        """By route, so that nothing of what was sent is kept."""
+        method, route = _named(scope)
+        why = ": ".join(filter(None, (error.code, error.details.get("reason") or error.field)))
+        self._service.metrics.denied(why)
+        if not error.audited:
+            caller = scope.get("kektor.principal", NOBODY)
+            self._service.denials.add(Denied(caller, f"{method} {route}", why))
+
+    def _note(self, scope: Scope, exchange: "_Exchange") -> None:
+        """Count it, and log it where that is asked for: without the query string, which may hold what somebody
+        remembers."""
+        seconds = time.monotonic() - exchange.begun
+        method, route = _named(scope)
+        slow = seconds > self._slow and route not in _ENDLESS
+        self._service.metrics.answered(method, route, exchange.status, seconds, slow=slow)
+        told = {
+            "request_id": exchange.request_id.decode(),
+            "method": method,
+            "route": route,
+            "status": exchange.status,
+            "ms": round(seconds * 1000, 1),
+        }
+        if slow:
+            _SLOW.warning("slow request", extra={"fields": told})
+        if self._logs_access:
+            _ACCESS.info("%s %s", scope["method"], _path(scope), extra={"fields": told})
+        if self._service.spans is not None:
+            attributes: dict[str, str | int] = {
+                "http.request.method": method,
+                "http.route": route,
+                "http.response.status_code": exchange.status,
+                "kektor.request_id": exchange.request_id.decode(),
+            }
+            ended = time.time_ns()
+            begun = ended - int(seconds * 1e9)
+            self._service.spans(f"{method} {route}", begun, ended, attributes, scope["kektor.headers"])
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         if self._under_way > self._room:
@@ -76,11 +121,12 @@ class Guard:
 class _Exchange:
     """One answer on its way out."""
 
-    __slots__ = ("_send", "request_id", "status")
+    __slots__ = ("_send", "begun", "request_id", "status")
 
     def __init__(self, send: Send, request_id: bytes) -> None:
         self._send = send
         self.request_id = request_id
+        self.begun = time.monotonic()
         self.status = 0
 
     async def send(self, message: Message) -> None:
@@ -105,16 +151,14 @@ class _Exchange:
         await self.send({"type": "http.response.body", "body": body})
 
 
-def _log_access(scope: Scope, exchange: _Exchange, begun: float) -> None:
-    """Without the query string, which may hold what somebody remembers."""
-    _ACCESS.info(
-        "%s %s %s %d %.1f ms",
-        exchange.request_id.decode(),
-        scope["method"],
-        _path(scope),
-        exchange.status,
-        (time.monotonic() - begun) * 1000,
-    )
+def _named(scope: Scope) -> tuple[str, str]:
+    """Method and path as declared: of what nobody declared, neither, so that no caller makes up labels."""
+    found = scope.get("kektor.route")
+    if found is not None:
+        return found[0].method, found[0].path
+    if scope["path"] == "/mcp" or scope["path"].startswith("/mcp/"):
+        return "POST", "/mcp"
+    return "other", "other"
 
 
 def _path(scope: Scope) -> str:

@@ -51,7 +51,7 @@ class _Schemas:
     def __init__(self, routes: list[Route]) -> None:
         kinds: list[Any] = [ErrorAnswer]
         for route in routes:
-            kinds += [route.answer, *([] if route.body is None else [route.body.kind])]
+            kinds += [*([] if route.media else [route.answer]), *([] if route.body is None else [route.body.kind])]
         found, self.components = msgspec.json.schema_components(kinds, ref_template=_REF)
         self._of = dict(zip(kinds, found, strict=True))
 
@@ -105,18 +105,35 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _header_parameters(route: Route) -> list[dict[str, Any]]:
+    parameters = []
+    if route.conditional:
+        told = "The ETag as it was read: the change is a conflict when there is another by now."
+        parameters.append(
+            {
+                "name": "If-Match",
+                "in": "header",
+                "required": False,
+                "description": told,
+                "schema": {"type": "string", "maxLength": 130},
+            }
+        )
     if not route.keyed:
-        return []
+        return parameters
     about = "A repeat of the same request under the same key answers as the first did and changes nothing."
     schema = {"type": "string", "minLength": 1, "maxLength": 256}
-    return [{"name": "Idempotency-Key", "in": "header", "required": False, "description": about, "schema": schema}]
+    keyed = {"name": "Idempotency-Key", "in": "header", "required": False, "description": about, "schema": schema}
+    return [keyed, *parameters]
 
 
 def _responses(route: Route, schemas: _Schemas, authenticated: bool) -> dict[str, Any]:
     statuses = {True: [201], False: [200]}[route.creates] if isinstance(route.creates, bool) else [200, 201]
-    success = {media: {"schema": schemas.of(route.answer)} for media in route.formats}
+    if route.media:
+        success: dict[str, Any] = {route.media: {"schema": {"type": "string"}}}
+    else:
+        success = {media: {"schema": schemas.of(route.answer)} for media in route.formats}
+    headers = _HEADERS if route.etag is None else {**_HEADERS, **_TAGGED}
     described: dict[str, Any] = {
-        str(status): {"description": _DESCRIPTIONS[status], "headers": _HEADERS, "content": success}
+        str(status): {"description": _DESCRIPTIONS[status], "headers": headers, "content": success}
         for status in statuses
     }
     error = {"application/json": {"schema": schemas.of(ErrorAnswer)}}
@@ -132,8 +149,10 @@ def _responses(route: Route, schemas: _Schemas, authenticated: bool) -> dict[str
 def _errors(route: Route, authenticated: bool) -> Mapping[int, list[str]]:
     """By status, the codes that this route may answer with."""
     codes = ["invalid", "forbidden", "unavailable", "internal", "corrupt", *route.errors]
-    if authenticated and not route.public:
-        codes.append("unauthenticated")
+    if not route.public:
+        codes.append("rate_limited")
+        if authenticated:
+            codes.append("unauthenticated")
     if route.body is not None:
         codes.append("too_large")
     if route.keyed:
@@ -147,6 +166,7 @@ def _errors(route: Route, authenticated: bool) -> Mapping[int, list[str]]:
 _PLACES: Final[Mapping[str, dict[str, Any]]] = {
     "index": {"pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"},
     "id": {"minLength": 1, "maxLength": 256},
+    "key": {"minLength": 1, "maxLength": 256},
 }
 _DESCRIPTIONS: Final[Mapping[int, str]] = {
     200: "Done.",
@@ -164,6 +184,10 @@ _DESCRIPTIONS: Final[Mapping[int, str]] = {
 _HEADERS: Final[dict[str, Any]] = {
     "X-Request-Id": {"description": "The caller's own, or a new one.", "schema": {"type": "string"}}
 }
+_TAGGED: Final[dict[str, Any]] = {
+    "ETag": {"description": "What was answered, as If-Match takes it.", "schema": {"type": "string"}}
+}
 _ERROR_HEADERS: Final[Mapping[int, dict[str, Any]]] = {
+    429: {"Retry-After": {"description": "Seconds.", "schema": {"type": "string"}}},
     503: {"Retry-After": {"description": "Seconds.", "schema": {"type": "string"}}},
 }

@@ -12,9 +12,9 @@ declarations.
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from enum import Enum
-from typing import Any, Final, Literal, TypeVar, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
@@ -23,12 +23,13 @@ from kektor.engine.records import Receipt
 from kektor.errors import Invalid
 from kektor.operations import Operations
 from kektor_server.rest.body import JSON, MSGPACK, BodyReader, wants_msgpack
+from kektor_server.rest.compress import compressed
 from kektor_server.rest.principal import Headers
 from kektor_server.rest.query import NoQuery, QueryReader
 from kektor_server.rest.service import Service
 from kektor_server.settings import Settings
 
-__all__ = ["Call", "Code", "Lane", "Reply", "Route", "Routes", "is_new"]
+__all__ = ["Call", "Code", "Lane", "Reply", "Route", "Routes", "Streamed", "is_new"]
 
 Code = Literal["not_found", "conflict", "blocked"]
 """Errors of a route's own; the others may come from any."""
@@ -47,12 +48,21 @@ class Lane(Enum):
 class Call:
     """Who calls, and what the caller may use."""
 
-    __slots__ = ("idempotency_key", "principal", "service")
+    __slots__ = ("headers", "idempotency_key", "if_match", "principal", "service")
 
-    def __init__(self, service: Service, principal: Principal, idempotency_key: str | None) -> None:
+    def __init__(
+        self,
+        service: Service,
+        principal: Principal,
+        headers: Headers,
+        idempotency_key: str | None,
+        if_match: str | None,
+    ) -> None:
         self.service = service
         self.principal = principal
+        self.headers = headers
         self.idempotency_key = idempotency_key
+        self.if_match = if_match
 
     @property
     def operations(self) -> Operations:
@@ -69,6 +79,13 @@ class Reply(msgspec.Struct, frozen=True):
     status: int
     content_type: bytes
     body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Streamed(NamedTuple):
+    """An answer that goes out in parts, as they come to be. Its route says the type with `media`."""
+
+    parts: AsyncIterator[bytes]
 
 
 def is_new(receipt: Receipt) -> bool:
@@ -92,6 +109,9 @@ class Route:
         creates: Callable[[Any], bool] | bool,
         formats: tuple[str, ...],
         keyed: bool,
+        conditional: bool,
+        etag: Callable[[Any], str] | None,
+        media: str | None,
         public: bool,
     ) -> None:
         self.method, self.path, self.run, self.tag, self.lane = method, path, run, tag, lane
@@ -106,29 +126,48 @@ class Route:
         self.body = BodyReader(hints["body"], formats=formats) if "body" in hints else None
         self.keyed = keyed or (self.body is not None and "idempotency_key" in self.body.kind.__struct_fields__)
         """Whether a repeat under the same Idempotency-Key answers as the first did."""
+        self.conditional = conditional or (self.body is not None and "if_match" in self.body.kind.__struct_fields__)
+        """Whether If-Match is kept."""
+        self.etag = etag
+        self.media = media
         _check_signature(self, tuple(inspect.signature(run).parameters))
         self._takes_query = "query" in hints
 
     def reply(
         self, service: Service, principal: Principal, headers: Headers, path: list[str], query: Any, parts: list[bytes]
-    ) -> Reply:
+    ) -> Reply | Streamed:
         """Decode, call the one operation, encode."""
         body = b"".join(parts)
         key = _idempotency_key(headers) if self.keyed else None
+        if_match = self._if_match(headers)
         values: list[Any] = [*path]
         if self._takes_query:
             values.append(query)
         if self.body is not None:
-            values.append(self._decoded(body, headers, key))
+            values.append(self._decoded(body, headers, key, if_match))
         elif body not in (b"", b"{}"):
             raise Invalid(f"{self.method} {self.path} takes no body")
-        result = self.run(Call(service, principal, key), *values)
+        result = self.run(Call(service, principal, headers, key, if_match), *values)
+        if isinstance(result, Streamed | Reply):
+            return result
         status = 201 if (self.creates if isinstance(self.creates, bool) else self.creates(result)) else 200
         if MSGPACK in self.formats and wants_msgpack(headers):
-            return Reply(status, MSGPACK.encode(), _MSGPACK_ENCODER.encode(result))
-        return Reply(status, JSON.encode(), _JSON_ENCODER.encode(result))
+            return _packed(status, MSGPACK, _MSGPACK_ENCODER.encode(result), headers)
+        tag = () if self.etag is None else ((b"etag", f'"{self.etag(result)}"'.encode()),)
+        return _packed(status, JSON, _JSON_ENCODER.encode(result), headers, *tag)
 
-    def _decoded(self, body: bytes, headers: Headers, key: str | None) -> Any:
+    def _if_match(self, headers: Headers) -> str | None:
+        raw = headers.get(b"if-match")
+        if raw is None:
+            return None
+        if not self.conditional:
+            raise Invalid("this route takes no If-Match: nothing of it is conditional", field="if_match")
+        found = _ETAG.fullmatch(raw)
+        if found is None:
+            raise Invalid('the header If-Match is one strong ETag, in quotes as it was given, or "*"', field="if_match")
+        return (found[1] or found[0]).decode("ascii")
+
+    def _decoded(self, body: bytes, headers: Headers, key: str | None, if_match: str | None) -> Any:
         assert self.body is not None
         decoded: Any = self.body.read(body, headers)
         if key is not None:
@@ -138,6 +177,12 @@ class Route:
                     field="idempotency_key",
                 )
             decoded.idempotency_key = key
+        if if_match is not None:
+            if decoded.if_match not in (None, if_match):
+                raise Invalid(
+                    f"the header If-Match is {if_match!r} and the body says {decoded.if_match!r}", field="if_match"
+                )
+            decoded.if_match = if_match
         return decoded
 
 
@@ -158,6 +203,9 @@ class Routes:
     def post(self, path: str, **options: Any) -> Callable[[F], F]:
         return self.add("POST", path, **options)
 
+    def put(self, path: str, **options: Any) -> Callable[[F], F]:
+        return self.add("PUT", path, **options)
+
     def patch(self, path: str, **options: Any) -> Callable[[F], F]:
         return self.add("PATCH", path, **options)
 
@@ -174,10 +222,14 @@ class Routes:
         creates: Callable[[Any], bool] | bool = False,
         formats: tuple[str, ...] = (JSON,),
         keyed: bool = False,
+        conditional: bool = False,
+        etag: Callable[[Any], str] | None = None,
+        media: str | None = None,
         public: bool = False,
     ) -> Callable[[F], F]:
-        """`creates` says when the answer is 201; `keyed` that the function itself uses `call.idempotency_key`;
-        `public` that it answers callers who cannot be told, too."""
+        """`creates` says when the answer is 201; `keyed` and `conditional` that the function itself uses
+        `call.idempotency_key` and `call.if_match`; `etag` tells the ETag of an answer; `media` is the type of one
+        that is no object; `public` says that it answers callers who cannot be told, too."""
 
         def declare(run: F) -> F:
             self._routes.append(
@@ -191,12 +243,22 @@ class Routes:
                     creates=creates,
                     formats=formats,
                     keyed=keyed,
+                    conditional=conditional,
+                    etag=etag,
+                    media=media,
                     public=public,
                 )
             )
             return run
 
         return declare
+
+
+def _packed(status: int, media: str, body: bytes, asked: Headers, *headers: tuple[bytes, bytes]) -> Reply:
+    body, encoding = compressed(body, asked)
+    if encoding is not None:
+        headers = (*headers, (b"content-encoding", encoding))
+    return Reply(status, media.encode(), body, (*headers, (b"vary", b"accept-encoding")))
 
 
 def _check_signature(route: Route, parameters: tuple[str, ...]) -> None:
@@ -218,5 +280,6 @@ def _idempotency_key(headers: Headers) -> str | None:
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _KEY: Final = re.compile(rb"[\x20-\x7e]{1,256}")
+_ETAG: Final = re.compile(rb'"([\x21\x23-\x7e]{1,128})"|\*')
 _JSON_ENCODER: Final = msgspec.json.Encoder()
 _MSGPACK_ENCODER: Final = msgspec.msgpack.Encoder()

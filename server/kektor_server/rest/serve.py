@@ -1,7 +1,6 @@
 """Running the application: sockets, signals, a graceful end."""
 
 import asyncio
-import logging
 import math
 import socket
 import sys
@@ -15,9 +14,10 @@ from starlette.types import ASGIApp
 
 from kektor.api import Database
 from kektor.errors import Unavailable
+from kektor_server.metrics.logs import configure_logging
 from kektor_server.rest.app import create_app
 from kektor_server.rest.principal import Authenticate
-from kektor_server.settings import Settings, SettingsError
+from kektor_server.settings import Settings
 
 __all__ = ["Ready", "Server", "bind", "build_server", "serve"]
 
@@ -41,24 +41,21 @@ def serve(
     `sockets` are bound ones, of any family (default: one by `bind`); they are closed at the end. The database is
     the caller's to close. With `on_demand` the server also ends after `settings.idle_exit` seconds without clients.
 
-    Raises Unavailable when the port is taken, SettingsError for an address that needs authentication.
+    Raises Unavailable when the port is taken.
     """
     configure_logging(settings)
     # Threads that compute in Python give way to the event loop sooner than after the usual 5 ms.
     sys.setswitchinterval(0.001)
-    listening = [bind(settings, authenticated=authenticate is not None)] if sockets is None else list(sockets)
+    listening = [bind(settings)] if sockets is None else list(sockets)
     app = create_app(database, settings, authenticate=authenticate)
-    server = build_server(app, settings, ready=ready, idle_exit=settings.idle_exit if on_demand else None)
+    server = build_server(
+        app, settings, ready=ready, stopping=app.state.service.stop, idle_exit=settings.idle_exit if on_demand else None
+    )
     server.run(sockets=listening)
 
 
-def bind(settings: Settings, *, authenticated: bool = False) -> socket.socket:
+def bind(settings: Settings) -> socket.socket:
     """A listening TCP socket at the host and port of the settings."""
-    if not (settings.on_loopback or settings.insecure or authenticated):
-        raise SettingsError(
-            f"host {settings.host!r} is reachable from other machines, and without authentication whoever reaches "
-            "it owns every memory: listen on 127.0.0.1 behind a server that authenticates, or say insecure = true"
-        )
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -81,10 +78,16 @@ def bind(settings: Settings, *, authenticated: bool = False) -> socket.socket:
 
 
 def build_server(
-    app: ASGIApp, settings: Settings, *, ready: Ready | None = None, idle_exit: float | None = None
+    app: ASGIApp,
+    settings: Settings,
+    *,
+    ready: Ready | None = None,
+    stopping: Callable[[], None] | None = None,
+    idle_exit: float | None = None,
 ) -> "Server":
     """The server of an application; `server.run(sockets=[…])` serves all of them in one loop.
 
+    `stopping` is called when the end begins, for what would otherwise go on: an application's `state.service.stop`.
     `server.should_exit = True`, from the loop's thread or a signal handler, begins the graceful end.
     """
     config = uvicorn.Config(
@@ -101,29 +104,23 @@ def build_server(
         timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
         h11_max_incomplete_event_size=settings.header_bytes,
     )
-    return Server(config, ready=ready, idle_exit=idle_exit)
-
-
-def configure_logging(settings: Settings) -> None:
-    """Log to standard error, unless the program has set these loggers up itself."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    for name in ("kektor", "uvicorn"):
-        logger = logging.getLogger(name)
-        if not logger.handlers:
-            logger.addHandler(handler)
-            logger.setLevel(settings.log_level.upper())
-            logger.propagate = False
-    if settings.access_log:
-        logging.getLogger("kektor.access").setLevel(logging.INFO)
+    return Server(config, ready=ready, stopping=stopping, idle_exit=idle_exit)
 
 
 class Server(uvicorn.Server):
     """uvicorn's, which says when it is ready, ends late requests, may leave when idle, and returns after a signal."""
 
-    def __init__(self, config: uvicorn.Config, *, ready: Ready | None, idle_exit: float | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        *,
+        ready: Ready | None,
+        stopping: Callable[[], None] | None,
+        idle_exit: float | None,
+    ) -> None:
         super().__init__(config)
         self._ready = ready
+        self._stopping = stopping
         self._idle_exit = idle_exit
         self._last_client = time.monotonic()
 
@@ -131,6 +128,11 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started and self._ready is not None:
             self._ready([_address(sock) for server in self.servers for sock in server.sockets])
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._stopping is not None:
+            self._stopping()
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         if self.server_state.connections:

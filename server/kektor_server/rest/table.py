@@ -1,16 +1,19 @@
 """Finding the route of a request, and running it in its lane."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncIterator, Iterable
 from functools import partial
 from typing import Any
 
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
+from kektor.engine.gateway import Principal
+from kektor.errors import Unauthenticated
 from kektor_server.rest.errors import MethodNotAllowed
-from kektor_server.rest.principal import NOBODY
+from kektor_server.rest.principal import NOBODY, Headers
 from kektor_server.rest.query import unquote
-from kektor_server.rest.route import Lane, Reply, Route
+from kektor_server.rest.route import Lane, Reply, Route, Streamed
 from kektor_server.rest.service import Service
 
 __all__ = ["RouteTable"]
@@ -52,7 +55,7 @@ class RouteTable(BaseRoute):
         route, raw_values = scope["kektor.route"]
         headers = scope["kektor.headers"]
         service = self._service
-        principal = NOBODY if route.public else service.authenticate(headers)
+        principal = NOBODY if route.public else self._caller(scope, headers)
         path = [unquote(raw, field=name) for name, raw in zip(route.placeholders, raw_values, strict=True)]
         query = route.query.read(scope["query_string"])
         parts = await service.intake.read(receive, headers)
@@ -62,7 +65,23 @@ class RouteTable(BaseRoute):
             reply = work() if lane is None else await lane.run(work)
         finally:
             service.intake.release(parts)
-        await _send(send, reply)
+        if isinstance(reply, Streamed):
+            assert route.media is not None
+            await _stream(send, receive, route.media, reply.parts, head=scope["method"] == "HEAD")
+        else:
+            await _send(send, reply)
+
+    def _caller(self, scope: Scope, headers: Headers) -> Principal:
+        """Who calls, and not too often: by the token, else by the address, which also bounds guessing at tokens."""
+        address = (scope.get("client") or ("",))[0]
+        try:
+            principal = self._service.authenticate(headers)
+        except Unauthenticated:
+            self._service.rates.take(f"address {address}")
+            raise
+        scope["kektor.principal"] = principal
+        self._service.rates.take(f"token {principal.actor.id}" if principal.actor.id else f"address {address}")
+        return principal
 
     def _add(self, route: Route) -> None:
         table = self._by_method.setdefault(route.method, {})
@@ -103,7 +122,36 @@ async def _send(send: Send, reply: Reply) -> None:
             "headers": [
                 (b"content-type", reply.content_type),
                 (b"content-length", str(len(reply.body)).encode()),
+                *reply.headers,
             ],
         }
     )
     await send({"type": "http.response.body", "body": reply.body})
+
+
+async def _stream(send: Send, receive: Receive, media: str, parts: AsyncIterator[bytes], *, head: bool) -> None:
+    """Send parts as they come, until they end or the caller goes."""
+    headers = [(b"content-type", media.encode()), (b"x-accel-buffering", b"no")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if not head:
+        sending = asyncio.ensure_future(_send_parts(send, parts))
+        gone = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+            if not sending.done():
+                sending.cancel()
+        if sending.done():
+            sending.result()
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _send_parts(send: Send, parts: AsyncIterator[bytes]) -> None:
+    async for part in parts:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

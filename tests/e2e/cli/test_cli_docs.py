@@ -30,7 +30,7 @@ def pattern(printed: str) -> str:
     return ".*".join(map(re.escape, printed.split("...")))
 
 
-@pytest.mark.parametrize("page", ["cli.md", "mcp.md", "daemon.md"])
+@pytest.mark.parametrize("page", ["cli.md", "mcp.md", "daemon.md", "auth.md"])
 def test_the_examples_of_a_page_print_what_it_says(machine: Machine, page: str) -> None:
     env = {"KEKTOR_DATA": str(machine.data), **machine.env}
     env["PATH"] = f"{Path(machine.command[0]).parent}{os.pathsep}{env['PATH']}"

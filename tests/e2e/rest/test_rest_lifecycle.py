@@ -28,7 +28,7 @@ def embed(texts):
     return np.ones((len(texts), 4), np.float32)
 
 folder, path, options = sys.argv[1], sys.argv[2], eval(sys.argv[3])
-settings = Settings(port=0, idle_exit=1)
+settings = Settings(port=0, idle_exit=1, slow_seconds=0)
 unix = socket.socket(socket.AF_UNIX)
 unix.bind(path)
 with kektor.open(folder, embedder=embed) as database:

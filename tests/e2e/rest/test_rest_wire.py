@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from kektor_server.metrics.logs import Lines
 from tests.support.rest import LiveServer, live_server
 
 KIB = 1024
@@ -270,8 +271,9 @@ def test_a_request_is_logged_without_what_it_asks_for(caplog: pytest.LogCaptureF
     with caplog.at_level(logging.INFO, "kektor.access"), live_server(access_log=True) as live:
         live.http.get("/v1/memories", params={"filter": "text = 'my secret'"}, headers={"x-request-id": "log-1"})
         live.http.get("/v1/memories/forged%0aline")
-    lines = [record.getMessage() for record in caplog.records if record.name == "kektor.access"]
-    assert lines[0].startswith("log-1 GET /v1/memories 200 ")
+    records = [record for record in caplog.records if record.name == "kektor.access"]
+    lines = [Lines().format(record) for record in records]
+    assert "GET /v1/memories request_id=log-1 method=GET route=/v1/memories status=200 ms=" in lines[0]
     assert "secret" not in caplog.text
     assert all("\n" not in line for line in lines)
 

@@ -123,6 +123,9 @@ def _reinforce(memory: MemoryHandle, about: str | None, fields: dict[str, Any]) 
 
 
 _OF_MEMORY: dict[str, Any] = {
+    "kv_get": lambda memory, about, fields: memory.kv.get(about, **fields),
+    "kv_put": lambda memory, about, fields: memory.kv.put(about, **fields),
+    "kv_delete": lambda memory, about, fields: memory.kv.delete(about, **fields),
     "ingest": _ingest,
     "link": _link,
     "reinforce": _reinforce,

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 
 from tests.support.callers.door import Operation, Pending, Refused, Who
-from tests.support.callers.server import ServerMachine, headers_of
+from tests.support.callers.server import ServerMachine
 
 __all__ = ["ROUTES", "RestDoor"]
 
@@ -49,6 +49,9 @@ ROUTES: dict[Operation, tuple[str, str]] = {
     "create_index": ("POST", "/v1/indexes"),
     "configure_index": ("PATCH", "/v1/indexes/{index}"),
     "drop_index": ("DELETE", "/v1/indexes/{index}"),
+    "kv_get": ("GET", "/v1/kv/{key}"),
+    "kv_put": ("PUT", "/v1/kv/{key}"),
+    "kv_delete": ("DELETE", "/v1/kv/{key}"),
     "share": ("POST", "/v1/memories/{id}/share"),
     "start_session": ("POST", "/v1/sessions"),
     "end_session": ("POST", "/v1/sessions/{id}/end"),
@@ -69,7 +72,7 @@ _STATUS = {
     "too_large": 413, "unavailable": 503, "corrupt": 500, "internal": 500,
 }  # fmt: skip
 
-_WITH_BODY = ("POST", "PATCH")
+_WITH_BODY = ("POST", "PATCH", "PUT")
 
 
 class RestDoor:
@@ -95,7 +98,7 @@ class RestDoor:
     def call(self, who: Who, operation: Operation, about: str | None, fields: dict[str, Any]) -> Any:
         if operation not in ROUTES:
             raise Pending(f"no route: {operation}")
-        answer = self._send(headers_of(who), operation, about, dict(fields))
+        answer = self._send(self.machine.headers(who), operation, about, dict(fields))
         body = answer.json() if answer.content else {}
         if answer.status_code < 400:
             return body
@@ -113,7 +116,8 @@ class RestDoor:
         elif operation in ("indexes", "erasures", "erasure", "jwks"):
             fields.pop("index")
         if about is not None:
-            path = path.replace("{id}", httpx.URL(path="/" + about).raw_path.decode()[1:])
+            encoded = httpx.URL(path="/" + about).raw_path.decode()[1:]
+            path = path.replace("{id}", encoded).replace("{key}", encoded)
         content, query = None, {}
         if method in _WITH_BODY or operation == "unlink":
             # Not through httpx: texts may hold what its own encoder would refuse before the server sees it.

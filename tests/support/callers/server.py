@@ -1,6 +1,5 @@
 """A machine with one server process on it, which REST, MCP and the command line share."""
 
-import json
 import os
 import shutil
 import signal
@@ -8,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -36,6 +34,8 @@ class ServerMachine:
         }
         self.command = [str(script)] if (script := Path(sys.executable).with_name("kektor")).exists() else _MODULE
         self._log = (folder / "server.log").open("ab")
+        self._root = ""
+        self._tokens: dict[Who, str] = {}
         self.start()
 
     def start(self) -> None:
@@ -51,6 +51,7 @@ class ServerMachine:
         assert self._process.stdout is not None
         url = self._process.stdout.readline().strip()
         assert url, f"the server did not start; see {self._log.name}"
+        self._root = self._process.stdout.readline().strip() or self._root
         self.http = httpx.Client(base_url=url, timeout=_PATIENCE)
 
     def kill(self) -> None:
@@ -65,8 +66,18 @@ class ServerMachine:
 
     def settle(self) -> None:
         """A checkpoint."""
-        answer = self.http.post("/v1/admin/checkpoint", headers=headers_of(Who()))
+        answer = self.http.post("/v1/admin/checkpoint", headers=self.headers(Who()))
         assert answer.status_code == 200, answer.text
+
+    def headers(self, who: Who) -> dict[str, str]:
+        """What a request carries for the server to know who calls: a token that was made for just that."""
+        if who not in self._tokens:
+            grant = {name: getattr(who, name) for name in ("index", "user", "agent", "project")}
+            asked = {"roles": who.rights, "kind": who.kind or "service", "grants": [grant]}
+            made = self.http.post("/v1/tokens", json=asked, headers={"authorization": f"Bearer {self._root}"})
+            assert made.status_code == 201, made.text
+            self._tokens[who] = made.json()["token"]
+        return {"authorization": f"Bearer {self._tokens[who]}"}
 
     def run(self, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
         """One `kektor` command."""
@@ -90,12 +101,6 @@ class ServerMachine:
             self._process.communicate()
         self._log.close()
         shutil.rmtree(self.runtime, ignore_errors=True)
-
-
-def headers_of(who: Who) -> dict[str, str]:
-    """What a request carries for the server to know who calls."""
-    given: dict[str, Any] = {name: value for name, value in who._asdict().items() if value is not None}
-    return {"authorization": f"Bearer {json.dumps(given)}"}
 
 
 _MODULE = [sys.executable, "-m", "kektor_server.main"]

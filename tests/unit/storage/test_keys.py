@@ -104,12 +104,12 @@ def test_after_a_rotation_the_old_key_verifies_until_it_retires(tmp_path: Path) 
         ring = KeyRing(path)
         old = ring.sign(b"old", "tokens")
         receipt = ring.sign(b"receipt", "receipts")
-        new_key = ring.rotate("tokens", overlap=DAY)
+        new_key = ring.rotate("tokens", retires_at=now + DAY)
         new = ring.sign(b"new", "tokens")
         assert ring.verify(new, "tokens").kid == new_key.kid != ring.verify(old, "tokens").kid
         assert len(ring.jwks()["keys"]) == 3
         now += DAY - 1
-        ring.rotate("tokens", overlap=10 * DAY)  # does not lengthen what was to end tomorrow
+        ring.rotate("tokens", retires_at=now + 10 * DAY)  # does not lengthen what was to end tomorrow
         assert ring.verify(old, "tokens").payload == b"old"
         now += 1
         for again in (ring, KeyRing(path)):
@@ -118,5 +118,5 @@ def test_after_a_rotation_the_old_key_verifies_until_it_retires(tmp_path: Path) 
             assert again.verify(new, "tokens").payload == b"new"
             assert again.verify(receipt, "receipts").payload == b"receipt"
         assert len(ring.jwks()["keys"]) == 3  # two of tokens, one of receipts
-        ring.rotate("receipts", overlap=None)
+        ring.rotate("receipts", retires_at=None)
         assert ring.verify(receipt, "receipts").payload == b"receipt"

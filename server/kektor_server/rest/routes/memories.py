@@ -11,6 +11,7 @@ from kektor.memory.requests import (
     UpdateRequest,
     VerbRequest,
 )
+from kektor.memory.revision import revision
 from kektor_server.rest.answers import EvidencePage, MemoryList
 from kektor_server.rest.inputs import DeleteMemoryQuery, GetMemoryQuery, ListQuery, MemoryQuery, ReinforceBody
 from kektor_server.rest.route import Call, Routes, is_new
@@ -32,7 +33,7 @@ def list_memories(call: Call, query: ListQuery) -> MemoryPage:
     return call.operations.list_memories(query.request(), call.principal)
 
 
-@routes.get("/v1/memories/{id}", errors=("not_found", "conflict"))
+@routes.get("/v1/memories/{id}", errors=("not_found", "conflict"), etag=revision)
 def get_memory(call: Call, id: str, query: GetMemoryQuery) -> Memory:
     """That version exactly, superseded and archived ones too; `resolve=head` its newest successor."""
     return call.operations.get(

@@ -3,6 +3,7 @@
 from kektor.engine.records import Receipt
 from kektor.memory.objects import BatchHits, MemoryPage, NodeOut
 from kektor.memory.requests import ListRequest, PatchNodeRequest, SearchBatchRequest, SearchRequest, UpsertRequest
+from kektor.memory.revision import revision
 from kektor_server.rest.answers import SearchAnswer
 from kektor_server.rest.body import JSON, MSGPACK
 from kektor_server.rest.inputs import DeleteNodeQuery, NodeQuery, NodesQueryBody
@@ -19,7 +20,7 @@ def upsert_nodes(call: Call, index: str, body: UpsertRequest) -> Receipt:
     return call.operations.upsert(index, body, call.principal)
 
 
-@routes.get("/v1/indexes/{index}/nodes/{id}", errors=("not_found", "conflict"))
+@routes.get("/v1/indexes/{index}/nodes/{id}", errors=("not_found", "conflict"), etag=revision)
 def get_node(call: Call, index: str, id: str, query: NodeQuery) -> NodeOut:
     """A node, with its vector when `with_vector` is true."""
     return call.operations.get_node(index, id, call.principal, scope=query.scope(), vector=query.with_vector)

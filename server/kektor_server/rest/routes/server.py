@@ -1,10 +1,12 @@
 """The server itself: is it alive, can it work, what is it."""
 
 from kektor.contract import convert
-from kektor.errors import Unavailable
+from kektor.engine.gateway import Grant
+from kektor.errors import Forbidden, Unavailable
 from kektor.memory.limits import LIMITS
+from kektor_server.metrics.registry import CONTENT_TYPE
 from kektor_server.rest.answers import Alive, Info, KeySet, Limits, Ready
-from kektor_server.rest.route import Call, Lane, Routes
+from kektor_server.rest.route import Call, Lane, Reply, Routes
 
 __all__ = ["routes"]
 
@@ -29,7 +31,16 @@ def readyz(call: Call) -> Ready:
     return Ready(health.status, health.findings)
 
 
-@routes.get("/.well-known/jwks.json", public=True)
+@routes.get("/metrics", lane=Lane.READ, media=CONTENT_TYPE)
+def metrics(call: Call) -> Reply:
+    """What is counted, as Prometheus reads it: requests, times, sizes, health. For callers whose grants have no
+    bounds, since it is about all of it."""
+    if Grant() not in call.principal.grants:
+        raise Forbidden("the metrics are about every index and scope; this caller has grants with bounds")
+    return Reply(200, CONTENT_TYPE.encode(), call.service.metrics.text())
+
+
+@routes.get("/.well-known/jwks.json", lane=Lane.READ, public=True)
 def jwks(call: Call) -> KeySet:
     """The public keys that receipts of erasures, and tokens, are verified with (RFC 7517)."""
     return convert(KeySet, call.operations.jwks())
@@ -45,6 +56,8 @@ def info(call: Call) -> Info:
         headers=settings.header_bytes,
         request_seconds=settings.request_seconds,
         requests=settings.requests,
+        rate=settings.rate,
+        streams=settings.streams,
         text=LIMITS["text_bytes"],
         id=LIMITS["id_bytes"],
         tags=LIMITS["tags"],
