@@ -37,7 +37,7 @@ class TakenBack:
             for node in self._resting(source)
             if self._is_rejected(node)
             for span in node.evidence
-            if span.source == source.id
+            if span.key == source
         ]
         gone = set(touched(text, quoted)) if quoted else set()
         if self._rejected:
