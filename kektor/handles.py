@@ -61,7 +61,7 @@ class MemoryHandle:
         self._index = index
 
     def remember(self, text: str, **fields: Any) -> Receipt:
-        """Save a statement. Fields: `id, tags, layer, session, metadata, pinned, claim, evidence, occurred_at,
+        """Save a statement. Fields: `id, tags, layer, session, metadata, pinned, claim, evidence, keys, occurred_at,
         valid_from, valid_to, idempotency_key, reason, tz`.
 
         `outcome` is `created`, `duplicate` (then `of` names the one there is) or `proposed`; Blocked when the
@@ -141,6 +141,10 @@ class MemoryHandle:
         """It was seen to hold again, by a source said since."""
         request = self._request(rq.ConfirmRequest, evidence=evidence, **fields)
         return self._operations.confirm(_id(id), request, self._principal)
+
+    def dismiss(self, id: str, key: str, **fields: Any) -> Receipt:
+        """A key led to a memory wrongly: that way counts for less from now on, and the memory stays."""
+        return self._operations.dismiss(_id(id), self._request(rq.DismissRequest, key=key, **fields), self._principal)
 
     def reinforce(self, ids: Sequence[str], **fields: Any) -> Receipt:
         """Count a use of some memories; reading never does."""
@@ -328,18 +332,18 @@ class KvHandle:
 
     def get(self, key: str) -> KvEntry:
         """`value` and `version`; NotFound when there is none."""
-        return self._operations.kv_get(self._index, key, self._principal)
+        return self._operations.kv_get(self._index, typed(str, key, field="key"), self._principal)
 
     def put(self, key: str, value: Any, **fields: Any) -> KvEntry:
         """Store a value. Fields: `if_match` (the version that must be there, as text), `only_new, idempotency_key,
         reason`."""
         request = convert(rq.PutKvRequest, {"index": self._index, "value": value, **plain(fields)})
-        return self._operations.kv_put(key, request, self._principal)
+        return self._operations.kv_put(typed(str, key, field="key"), request, self._principal)
 
     def delete(self, key: str, **fields: Any) -> Receipt:
         """Take a value away; NotFound when there is none."""
         request = convert(rq.DropKvRequest, {"index": self._index, **plain(fields)})
-        return self._operations.kv_delete(key, request, self._principal)
+        return self._operations.kv_delete(typed(str, key, field="key"), request, self._principal)
 
 
 class SessionHandle:
@@ -470,6 +474,13 @@ class IndexHandle:
 
     def stats(self) -> EngineStats:
         return self._operations.index_stats(self.name, self._principal)
+
+    def maintain(self, action: str, *, progress: Progress | None = None) -> None:
+        """`vacuum` takes removed nodes out of the vector index and zeroes their bytes; `refine` finds its nodes better
+        neighbours. Both work in short steps beside reads and writes; `progress` is called after each with the
+        share that is done, and may raise to stop there: the next call goes on.
+        """
+        self._operations.maintain_index(self.name, action, self._principal, progress=progress)
 
     def __iter__(self) -> Iterator[Memory]:
         """Every node, in the order recorded."""
