@@ -2,7 +2,7 @@
 
 from kektor import clock, times
 from kektor.engine.gateway import Principal
-from kektor.engine.records import Kind, Node, Receipt
+from kektor.engine.records import Kind, Node, NodeKey, Receipt
 from kektor.engine.view import View
 from kektor.errors import Conflict, Invalid, NotFound
 from kektor.ingest.extract import telling_sentences
@@ -13,6 +13,7 @@ from kektor.memory.inputs import write_scope
 from kektor.memory.limits import LIMITS, check_text
 from kektor.memory.objects import Session, SessionPage, scope_of
 from kektor.memory.reading import existing_index, make_view
+from kektor.memory.recall.said import TakenBack
 from kektor.operations.base import BaseOperations
 
 __all__ = ["SessionOperations", "check_session"]
@@ -58,7 +59,7 @@ class SessionOperations(BaseOperations):
             asked=[name, request],
             session=name,
             sources=sources,
-            drafts=self._summary(request.index, node, sources),
+            drafts=self._summary(view, node, sources),
         )
         return self._submit(command, principal)
 
@@ -81,10 +82,17 @@ class SessionOperations(BaseOperations):
         sources = make_view(self.engine, principal, index, scope=scope, kinds=[Kind.SOURCE])
         return SessionPage([self._told(index, sources, node) for node in page.nodes], page.cursor)
 
-    def _summary(self, index: str, node: Node, sources: list[Node]) -> list[Draft]:
+    def _summary(self, view: View, node: Node, sources: list[Node]) -> list[Draft]:
+        index = view.index
         settings = self.engine.index(index)
         language = "english" if settings is None else settings.text.language
-        quotes = telling_sentences(sources, language, leave_out=frozenset())
+        taken = TakenBack(self.context, view)
+        gone = {
+            (source.id, span.start)
+            for source in sources
+            for span in taken.spans(NodeKey(source.scope, source.id), source.text)
+        }
+        quotes = telling_sentences(sources, language, leave_out=frozenset(gone))
         if not quotes:
             return []
         last = max(sources, key=lambda source: source.recorded_at)

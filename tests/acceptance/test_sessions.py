@@ -82,6 +82,29 @@ def test_session_summary_is_made_anew_where_its_words_are_erased(stage: Stage) -
         alice.get(summary)
 
 
+@pytest.mark.promise("correction.derived")
+@pytest.mark.doors("library", "rest")
+@pytest.mark.index(meaning=True)
+def test_session_summary_asserts_nothing_that_was_taken_back(stage: Stage) -> None:
+    """A quote whose memory was retracted is left out of the summary in recall, and of one that is made later."""
+    alice = stage.caller("alice")
+    ids = alice.ingest("monday", TALK)["ids"]
+    wrong = alice.remember("The rent is 1450", evidence=[{"source": ids[2], "quote": "The rent of the flat"}])["id"]
+    summary = alice.end_session("monday")["of"]
+    asked = {"query": "What is said of the rent of the flat on Harbour Road, and of the doctor?", "k": 20}
+    assert "1450" in alice.recall(**asked, kinds=["summary"])["context"]
+    alice.retract(wrong)
+    after = alice.recall(**asked, kinds=["summary", "source"])
+    assert "1450" not in after["context"]
+    assert "Ingrid Solberg" in after["context"]
+    assert "1450" in alice.recall(**asked, kinds=["summary"], include=["rejected"])["context"]
+    alice.ingest("monday", [{"role": "user", "content": "The tram to Harbour Road is line 12."}])
+    newer = alice.end_session("monday")["of"]
+    assert newer != summary
+    assert "1450" not in alice.get(newer)["text"]
+    assert "Ingrid Solberg" in alice.get(newer)["text"]
+
+
 @pytest.mark.promise("scope.cross_tenant_absent", "forget.thirteen_steps")
 @pytest.mark.doors("library", "rest")
 def test_session_and_scope_of_a_shared_copy(stage: Stage) -> None:

@@ -121,6 +121,8 @@ class Withdraw(_Forget):
     def _reach(self, tx: Transaction, chosen: Chosen, principal: Principal) -> Closure:
         found = Closure()
         for gone in chosen.named:
+            if gone.why != "named" and gone.node.raw and self.mode == "retract":
+                continue  # raw nodes keep no versions to take back; by id that is said
             if standing(gone.node) or gone.why == "named":
                 found.matched[Place(gone.index, key_of(gone.node))] = gone
         for cut in chosen.cuts:

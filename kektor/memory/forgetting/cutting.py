@@ -45,6 +45,7 @@ def put_in_place(tx: Transaction, context: MemoryContext, index: str, node: Node
         text=text,
         digest=context.digester.digest(text) if said else b"",
         claim=node.claim if node.kind is Kind.SOURCE else None,
+        topic=b"",
         **changes,
     )
     tx.redact(index, new, vector)

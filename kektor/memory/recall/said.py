@@ -11,76 +11,120 @@ from kektor.memory.objects import Hit
 from kektor.memory.tombstones import REJECTED
 from kektor.text import CUT, Span, blank, sentences, touched
 
-__all__ = ["as_seen_today"]
+__all__ = ["TakenBack", "as_seen_today"]
+
+
+class TakenBack:
+    """Which sentences of sources were taken back, by the memories that quote them and by the values rejected."""
+
+    def __init__(self, context: MemoryContext, view: View) -> None:
+        self._context = context
+        self._view = view
+        self._anything = structs.replace(
+            view, history=True, include=INCLUDABLE, kinds=None, layers=None, tags=None, filter=None
+        )
+        self._rejected = {
+            (stone.scope, digest)
+            for stone in context.engine.tombstones(view.index)
+            if stone.cls == REJECTED and stone.lifted_at is None
+            for digest in stone.digests
+        }
+
+    def spans(self, source: NodeKey, text: str) -> list[Span]:
+        """The sentences of a source that are left out."""
+        quoted = [
+            Span(span.start, span.end)
+            for node in self._resting(source)
+            if self._is_rejected(node)
+            for span in node.evidence
+            if span.key == source
+        ]
+        gone = set(touched(text, quoted)) if quoted else set()
+        if self._rejected:
+            digests = self._context.digester.digests
+            gone |= {
+                span
+                for span in sentences(text)
+                if any((source.scope, digest) in self._rejected for digest in digests(text[span.start : span.end]))
+            }
+        return sorted(gone)
+
+    def later(self, source: NodeKey) -> str | None:
+        """The newest version of what took the place of a memory that rests on a source; None when nothing did."""
+        replaced = [
+            node for node in self._resting(source) if node.status is Status.SUPERSEDED and not self._is_rejected(node)
+        ]
+        if not replaced:
+            return None
+        versions = self._context.engine.versions(self._anything, source.scope, replaced[-1].lineage)
+        return versions[-1].id if versions else replaced[-1].superseded_by
+
+    def source(self, key: NodeKey) -> Node | None:
+        (node,) = self._context.engine.fetch(self._anything, [key])
+        return node
+
+    def _resting(self, source: NodeKey) -> Iterator[Node]:
+        """The memories that quote a source, in the order in which they came to."""
+        engine = self._context.engine
+        keys = [key for edge, key in engine.edges_ever(self._anything, source) if edge.rel == "evidence_of"]
+        yield from (node for node in engine.fetch(self._anything, list(dict.fromkeys(keys))) if node is not None)
+
+    def _is_rejected(self, node: Node) -> bool:
+        known_at = self._view.known_at
+        state = node.state if known_at is None else node.state_at(known_at)
+        return state is not None and state.trust is Trust.REJECTED
 
 
 def as_seen_today(context: MemoryContext, view: View, hits: Sequence[Hit]) -> list[Hit]:
-    """Hits in their order; of a source only what was not taken back. One of which nothing is left is no hit.
+    """Hits in their order; of sources, and of summaries made of them, only what was not taken back. One of which
+    nothing is left is no hit.
 
     Asked with `include` rejected, all that was said is shown.
     """
-    if not any(hit.memory.kind == Kind.SOURCE for hit in hits):
+    if not any(hit.memory.kind in (Kind.SOURCE, Kind.SUMMARY) for hit in hits):
         return list(hits)
-    engine = context.engine
-    anything = structs.replace(view, history=True, include=INCLUDABLE, kinds=None, layers=None, tags=None, filter=None)
-    rejected = {
-        (stone.scope, digest)
-        for stone in engine.tombstones(view.index)
-        if stone.cls == REJECTED and stone.lifted_at is None
-        for digest in stone.digests
-    }
+    taken = TakenBack(context, view)
+    whole = "rejected" in view.include
     seen = []
     for hit in hits:
-        found = _seen(context, view, anything, hit, rejected) if hit.memory.kind == Kind.SOURCE else hit
+        if hit.memory.kind == Kind.SOURCE:
+            found = _source(taken, hit, whole=whole)
+        elif hit.memory.kind == Kind.SUMMARY and not whole:
+            found = _summary(taken, hit)
+        else:
+            found = hit
         if found is not None:
             seen.append(found)
     return seen
 
 
-def _seen(
-    context: MemoryContext, view: View, anything: View, hit: Hit, rejected: set[tuple[Scope, bytes]]
-) -> Hit | None:
-    scope = Scope(hit.memory.scope.user or "", hit.memory.scope.agent or "", hit.memory.scope.project or "")
-    source = NodeKey(scope, hit.memory.id)
-    resting = list(_resting(context, anything, source))
-    text = hit.memory.text
-    if "rejected" not in view.include:
-        quoted = [
-            Span(span.start, span.end)
-            for node in resting
-            if _rejected(node, view)
-            for span in node.evidence
-            if span.key == source
-        ]
-        gone = set(touched(text, quoted)) if quoted else set()
-        if rejected:
-            gone |= {
-                span
-                for span in sentences(text)
-                if any((scope, d) in rejected for d in context.digester.digests(text[span.start : span.end]))
-            }
-        if gone:
-            text = " ".join(part for part in blank(text, sorted(gone)).replace(CUT, "").split(" ") if part).strip()
+def _source(taken: TakenBack, hit: Hit, *, whole: bool) -> Hit | None:
+    key, text = NodeKey(_scope(hit), hit.memory.id), hit.memory.text
+    if not whole and (gone := taken.spans(key, text)):
+        text = " ".join(part for part in blank(text, gone).replace(CUT, "").split(" ") if part).strip()
     if not text.replace(CUT, "").strip():
         return None
-    later = [node.superseded_by for node in resting if node.status is Status.SUPERSEDED and not _rejected(node, view)]
-    newest = _head(context, anything, scope, later[-1]) if later else None
-    return structs.replace(hit, memory=structs.replace(hit.memory, text=text), superseded_by=newest)
+    return structs.replace(hit, memory=structs.replace(hit.memory, text=text), superseded_by=taken.later(key))
 
 
-def _resting(context: MemoryContext, view: View, source: NodeKey) -> Iterator[Node]:
-    """The memories that quote a source, in the order in which they came to."""
-    keys = [key for edge, key in context.engine.edges_ever(view, source) if edge.rel == "evidence_of"]
-    yield from (node for node in context.engine.fetch(view, list(dict.fromkeys(keys))) if node is not None)
+def _summary(taken: TakenBack, hit: Hit) -> Hit | None:
+    """A summary made of quotes without those that were taken back."""
+    quotes = hit.memory.evidence
+    if hit.memory.text != "\n".join(span.quote for span in quotes):
+        return hit
+    kept = []
+    for span in quotes:
+        key = NodeKey(_scope(hit), span.source)
+        source = taken.source(key)
+        gone = [] if source is None else taken.spans(key, source.text)
+        if not any(one.start < span.end and span.start < one.end for one in gone):
+            kept.append(span)
+    if not kept:
+        return None
+    text = "\n".join(span.quote for span in kept)
+    return structs.replace(hit, memory=structs.replace(hit.memory, text=text, evidence=kept))
 
 
-def _rejected(node: Node, view: View) -> bool:
-    state = node.state if view.known_at is None else node.state_at(view.known_at)
-    return state is not None and state.trust is Trust.REJECTED
-
-
-def _head(context: MemoryContext, view: View, scope: Scope, node_id: str) -> str:
-    """The newest version of what took the place of something."""
-    (node,) = context.engine.fetch(view, [NodeKey(scope, node_id)])
-    versions = [] if node is None else context.engine.versions(view, scope, node.lineage)
-    return versions[-1].id if versions else node_id
+def _scope(hit: Hit) -> Scope:
+    scope = hit.memory.scope
+    return Scope(scope.user or "", scope.agent or "", scope.project or "")
