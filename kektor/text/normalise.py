@@ -27,6 +27,8 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_TYPED = {**_QUOTES, **dict.fromkeys(map(ord, "‐‑‒–—―−"), "-"), ord("…"): "...", ord("\u00a0"): " "}
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 _SPACES = re.compile(r"\s+")
 
 
@@ -42,6 +44,9 @@ def plain(text: str) -> str:
 
 def unmask(text: str) -> str:
     """`plain` and also without invisible characters, accents, look-alike letters and kinds of dashes."""
+    typed = _trim(_SPACES.sub(" ", text)).translate(_TYPED)
+    if typed.isascii():  # most of it is, but for what an editor made of its quotes, and has nothing to unmask
+        return _CONTROLS.sub("", plain(typed))
     shown = plain(_INVISIBLE.sub("", text))
     visible = "".join(char for char in shown if unicodedata.category(char) not in ("Cf", "Cc", "Co", "Cn"))
     bare = _MARKS.sub("", unicodedata.normalize("NFKD", visible)).translate(_LOOK_ALIKES).translate(_QUOTES)

@@ -103,6 +103,8 @@ class Topic:
 
     def told_in(self, text: str, *, user: str = "") -> Told:
         """Which sentences of a text, or which of the statements in one, are about it; `user` is whose "my" it is."""
+        if not any(_possible(text, need, self._language) for need in self._needs):
+            return Told([], text)
         gone: list[Span] = []
         left: list[str] = []
         followed = False
@@ -299,6 +301,45 @@ def _names(rest: str, spans: list[tuple[int, int]], *, about: bool) -> tuple[tup
             names.append([word])
         last_end = match.end() if match[0] == word else -1
     return tuple(map(tuple, names))
+
+
+def _possible(text: str, need: _Need, language: str) -> bool:
+    """Whether a text might hold what is needed: quick, and never wrong when it says no."""
+    typed = text.translate(_TYPED)
+    if typed.isascii():
+        low = typed.casefold()
+        if any(word.isascii() and word.casefold() not in low for name in need.names for word in name):
+            return False
+        bare = _NOT_ALNUM.sub("", low)
+        if not all(any(_hint(name) in bare for name in names) for names in need.identifiers):
+            return False
+    if not need.words:
+        return True
+    stems = held(_OWNED.sub("", text), language)
+    return all(
+        stems & one
+        or ("phone" in one and sum(map(str.isdigit, text)) >= 7)
+        or ("email" in one and _ADDRESSED.search(text) is not None)
+        for one in need.words
+    )
+
+
+_ADDRESSED = re.compile(r"@|＠|\bat\b", re.IGNORECASE)
+_TYPED = dict.fromkeys(map(ord, "’‘“”‐‑‒–—―…\u00a0"), " ")
+_NOT_ALNUM = re.compile(r"[^a-z0-9]")
+_OWNED = re.compile(r"['’]s\b")
+
+
+def _hint(name: str) -> str:
+    """A part of an identifier that every spelling of it has."""
+    kind, _, rest = name.rpartition(":")
+    if kind == "mail":
+        rest = rest.partition("@")[0]
+    elif kind == "digits":
+        rest = rest[-4:]
+    elif kind == "date":
+        rest = rest[:4]
+    return _NOT_ALNUM.sub("", rest)
 
 
 def _speaks_of(said: str, name: tuple[str, ...]) -> bool:

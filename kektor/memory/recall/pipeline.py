@@ -72,7 +72,7 @@ def recall(
         tokens=packed.tokens,
         dropped=packed.dropped,
         nearest_keys=list(judged.premise.nearest),
-        near_misses=[NearMiss(id=miss.node.id, text=miss.node.text, why=why) for miss, why in judged.near_misses[:k]],
+        near_misses=_near(context, settings, view, judged.near_misses[:k]),
         premise=Premise(
             at_risk=judged.premise.at_risk,
             unknown=list(judged.premise.unknown),
@@ -182,6 +182,15 @@ def _hit(entry: Ordered, settings: IndexSettings, view: View, origins: dict[Node
         resolved_from=origins.get(found.candidate.key),
         told_earlier=told_earlier,
     )
+
+
+def _near(
+    context: MemoryContext, settings: IndexSettings, view: View, misses: Sequence[tuple[Candidate, str]]
+) -> list[NearMiss]:
+    """What came close, in its order; nothing that was taken back comes close either."""
+    hits = [Hit(memory_of(miss.node, settings, now=view.now), 0.0, {}, [why]) for miss, why in misses]
+    seen = as_seen_today(context, view, hits)
+    return [NearMiss(id=hit.memory.id, text=hit.memory.text, why=hit.via[0]) for hit in seen]
 
 
 def _via(candidate: Candidate) -> list[str]:

@@ -40,3 +40,10 @@ def test_a_prompt_waits_for_no_daemon(machine: Machine) -> None:
     assert prompt(machine, "claude-code", {"prompt": "Who owns the Henderson account?"}) == ""
     assert time.monotonic() - begun < 10  # the process itself, on a loaded machine
     assert machine.processes() == []
+
+
+def test_a_server_with_authentication_still_tells_its_own_user(machine: Machine) -> None:
+    with machine.server("serve", "--port", "0", "--auth"):
+        machine.json("remember", "Dana owns the Henderson account")
+        answer = prompt(machine, "claude-code", {"prompt": "Who owns the Henderson account?"})
+        assert "Dana owns the Henderson account" in json.loads(answer)["hookSpecificOutput"]["additionalContext"]

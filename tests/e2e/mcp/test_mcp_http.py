@@ -155,3 +155,67 @@ def test_it_says_where_a_token_is_taken(server: str) -> None:
     assert told["resource"] == f"{server}/mcp"
     assert told["bearer_methods_supported"] == ["header"]
     assert json.dumps(told)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Callable[..., str]]]:
+    """A server that asks for tokens, and a way to make one."""
+    machine = Machine(tmp_path_factory.mktemp("guarded"))
+    with machine.server("serve", "--port", "0", "--auth") as running:
+
+        def token(*flags: str) -> str:
+            return str(machine.json("token", "create", *flags)["token"])
+
+        yield running["url"], token
+    machine.halt()
+    assert machine.processes() == []
+
+
+def tool(url: str, name: str, arguments: dict[str, Any], token: str) -> dict[str, Any]:
+    """The result of a tool, asked for by hand."""
+    answer = post(f"{url}/mcp", "tools/call", {"name": name, "arguments": arguments}, authorization=f"Bearer {token}")
+    assert answer.status_code == 200, answer.text
+    text = answer.text if answer.text.startswith("{") else answer.text.split("data: ", 1)[1].splitlines()[0]
+    result: dict[str, Any] = json.loads(text)["result"]
+    return result
+
+
+def test_who_brings_no_token_is_told_where_one_is_asked_for(guarded: tuple[str, Callable[..., str]]) -> None:
+    url, token = guarded
+    for headers in ({}, {"authorization": "Bearer nonsense"}, {"authorization": "Basic YTpi"}):
+        refused = post(f"{url}/mcp", "tools/list", **headers)
+        assert refused.status_code == 401
+        where = f"{url}/.well-known/oauth-protected-resource/mcp"
+        assert refused.headers["www-authenticate"] == f'Bearer resource_metadata="{where}"'
+        assert httpx.get(where).json()["resource"] == f"{url}/mcp"
+    allowed = token("--role", "read")
+    assert post(f"{url}/mcp", "tools/list", authorization=f"Bearer {allowed}").status_code == 200
+
+
+def test_a_token_reaches_what_it_grants_and_acts_as_an_agent(guarded: tuple[str, Callable[..., str]]) -> None:
+    url, token = guarded
+    alice = token("--role", "read", "--role", "write", "--kind", "human", "--user", "alice")
+    bob = token("--role", "read", "--role", "write", "--user", "bob")
+    reader = token("--role", "read", "--user", "alice")
+    saved = tool(url, "remember", {"text": "Alice keeps the harbour keys"}, alice)["structuredContent"]["id"]
+    memory = tool(url, "read_memory", {"id": saved}, reader)["structuredContent"]
+    assert (memory["scope"]["user"], memory["actor"]["kind"]) == ("alice", "agent")
+    assert tool(url, "read_memory", {"id": saved}, bob)["isError"]
+    assert "harbour" not in json.dumps(tool(url, "recall", {"query": "Who keeps the harbour keys?"}, bob))
+    refused = tool(url, "remember", {"text": "A reader writes"}, reader)
+    assert refused["_meta"]["kektor/error"]["code"] == "forbidden"
+    assert "harbour" in json.dumps(tool(url, "recall", {"query": "Who keeps the harbour keys?"}, reader))
+
+
+def test_a_token_that_may_everything_gets_no_more_than_its_profile(guarded: tuple[str, Callable[..., str]]) -> None:
+    url, token = guarded
+    admin = token("--role", "admin")
+    asked = {"name": "create_index", "arguments": {"name": "ledger", "dim": 3}}
+    headers = {"authorization": f"Bearer {admin}"}
+    assert "error" in post(f"{url}/mcp", "tools/call", asked, **headers).text
+    made = post(f"{url}/mcp/admin", "tools/call", asked, **headers)
+    assert '"name":"ledger"' in made.text.replace(" ", "").replace("\\", "")
+    reader = token("--role", "read")
+    asked = {"name": "configure_index", "arguments": {"name": "ledger", "policy": {"write": "frozen"}}}
+    refused = post(f"{url}/mcp/admin", "tools/call", asked, authorization=f"Bearer {reader}")
+    assert "forbidden" in refused.text
