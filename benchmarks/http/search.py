@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--vectors", type=int, default=100_000)
     parser.add_argument("--ef", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--patience", type=float, default=3600, help="seconds that linking the graph may take")
     parser.add_argument("--chroma", help="a Python with chromadb")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -82,9 +83,11 @@ def of_kektor(
         for start in range(0, len(base), 10_000):
             part = base[start : start + 10_000]
             index.upsert([str(start + n) for n in range(len(part))], vectors=part)
-        while (linked := database.index("glove").stats().vector).get("tail", 0):
-            print(f"linking: {linked.get('tail')} to go", file=sys.stderr)
+        until = time.monotonic() + given.patience
+        while (unlinked := index.stats().vector["unlinked"]) and time.monotonic() < until:
+            print(f"linking: {unlinked:,} to go", file=sys.stderr)
             time.sleep(2)
+        given.unlinked = unlinked
         principal = database.principal("glove")
 
         def search(query: np.ndarray) -> list[str]:
@@ -99,7 +102,8 @@ def of_kektor(
     with kektor_server(folder / "data") as (url, pid):
         body = [msgspec.json.encode({"vector": query.tolist(), "k": K, "ef": given.ef}) for query in queries]
         path = "/v1/indexes/glove/search"
-        hits = [httpx.post(url + path, content=each).json()["hits"] for each in body[:500]]
+        with httpx.Client(base_url=url, timeout=60) as http:
+            hits = [http.post(path, content=each).json()["hits"] for each in body[:500]]
         share = recall([[int(hit["id"]) for hit in row] for row in hits], truth)
         for connections in CONNECTIONS:
             under = loaded(folder, url, path, body, connections, given.seconds, pid)
@@ -210,7 +214,8 @@ def of_chroma(
         ]
         path = f"{api.removeprefix(url)}/{collection}/query"
         headers = {"content-type": "application/json"}
-        found = [httpx.post(url + path, content=each, headers=headers).json()["ids"][0] for each in body[:500]]
+        with httpx.Client(base_url=url, timeout=60, headers=headers) as http:
+            found = [http.post(path, content=each).json()["ids"][0] for each in body[:500]]
         share = recall([[int(name) for name in row] for row in found], truth)
         for connections in CONNECTIONS:
             under = loaded(folder, url, path, body, connections, given.seconds, process.pid)
@@ -225,7 +230,7 @@ def about(given: argparse.Namespace) -> dict[str, Any]:
     return {
         "version": kektor.__version__, "commit": commit.stdout.strip(), "python": platform.python_version(),
         "cores": os.cpu_count(), "load_average": os.getloadavg(), "vectors": given.vectors, "ef": given.ef,
-        "seconds": given.seconds,
+        "unlinked": given.unlinked, "seconds": given.seconds,
     }  # fmt: skip
 
 

@@ -68,6 +68,11 @@ POST /v1/memories/{id}/reinforce
 POST /v1/recall
 POST /v1/forget
 POST /v1/ingest/messages
+POST /v1/memories/{id}/share
+GET POST /v1/sessions
+POST /v1/sessions/{id}/end
+GET /v1/sources
+GET /v1/sources/{id}
 GET /v1/reviews
 POST /v1/reviews/{id}
 GET /v1/erasures
@@ -415,6 +420,14 @@ SUCCESS: list[tuple[str, int, Ask]] = [
     ("recall", 200, Ask({"query": "the first fact", "explain": True})),
     ("ingest_messages", 201, Ask({"session": "s", "messages": [{"role": "user", "content": "hi"}]})),
     ("ingest_messages", 200, Ask({"session": "s", "messages": [{"role": "user", "content": "hi"}]})),
+    ("start_session", 201, Ask({"id": "talk"})),
+    ("start_session", 200, Ask({"id": "talk"})),
+    ("list_sessions", 200, Ask()),
+    ("list_sources", 200, Ask()),
+    ("get_source", 200, Ask(id="{source}")),
+    ("end_session", 200, Ask({}, id="s")),
+    ("share", 201, Ask({"to": {"scope": {"user": "carol"}}})),
+    ("share", 200, Ask({"to": {"scope": {"user": "carol"}}})),
     ("evolve", 200, Ask({"text": "the second fact"})),
     ("correct", 200, Ask({"text": "the third fact"}, id="{head}")),
     ("retract", 200, Ask(id="{head}")),
@@ -453,6 +466,7 @@ LATER: dict[str, Callable[[LiveServer], str]] = {
     "{head}": lambda live: live.ok(live.http.get("/v1/memories/m1?resolve=head"))["id"],
     "{stone}": lambda live: live.ok(live.http.get("/v1/tombstones"))["items"][0]["id"],
     "{review}": an_open_review,
+    "{source}": lambda live: live.ok(live.http.get("/v1/sources"))["items"][0]["id"],
     "{erasure}": lambda live: live.ok(live.http.get("/v1/erasures"))["items"][0]["id"],
     "{jti}": lambda live: live.ok(live.http.get("/v1/tokens"))["items"][0]["jti"],
 }
@@ -466,6 +480,9 @@ MISSING: dict[str, Ask] = {
     "list_memories": Ask(query="index=nowhere"),
     "list_tombstones": Ask(query="index=nowhere"),
     "list_reviews": Ask(query="index=nowhere"),
+    "list_sessions": Ask(query="index=nowhere"),
+    "list_sources": Ask(query="index=nowhere"),
+    "start_session": Ask({"id": "x", "index": "nowhere"}),
     "put_kv": Ask({"value": 1, "index": "nowhere"}),
     "export": Ask(query="index=nowhere"),
 }
@@ -474,6 +491,7 @@ MISSING: dict[str, Ask] = {
 CLASHES: dict[str, Ask] = {
     "create_index": Ask({"name": "made2", "dim": 3}),
     "forget": Ask({"ids": ["two"], "mode": "erase"}),
+    "end_session": Ask({}, id="talk"),
     "traverse": Ask({"root": "two"}),
     "path": Ask({"src": "x", "dst": "two"}),
     "subgraph": Ask({"roots": ["two"]}),
@@ -533,6 +551,7 @@ def test_every_409_is_reached(fresh: LiveServer, contract: Contract, embedder: E
         ("/v1/indexes", {"name": "made2", "dim": 2}),
     ):
         fresh.ok(fresh.http.post(path, json=body, headers={"idempotency-key": "spent"}), 201)
+    fresh.ok(fresh.http.post("/v1/sessions", json={"id": "talk"}), 201)
     for operation in declaring(contract, 409):
         asked = CLASHES.get(operation.name, Ask(body_for(operation), id="two"))
         if operation.name == "recall":
