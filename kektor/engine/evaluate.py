@@ -1,10 +1,10 @@
 """Filters over bitmaps. `filters.matches` is the definition; this agrees with it and looks at as few records as it can.
 
-Every step works within a universe of slots and answers two sets, true and false; the rest is unknown. A conjunction
-narrows the universe term by term, columns first, so that what needs records sees only what the columns left.
+Every step works within a universe of slots and answers one side, where the filter is true or where it is false; what
+is in neither is unknown. A conjunction narrows the universe term by term: what names a value first, then ranges, and
+what needs records sees only what the columns left. Only the side that is asked for is looked up, so that a range costs
+what it holds.
 """
-
-from typing import NamedTuple
 
 from pyroaring import BitMap
 
@@ -41,12 +41,11 @@ _NEVER_MISSING = frozenset({"kind", "status", "trust", "pinned", "tags"})
 
 def evaluate(expression: Filter, space: IndexSpace, universe: BitMap, now: int) -> BitMap:
     """The slots of `universe` whose nodes match at a moment."""
-    return _Evaluator(space, now).run(expression, universe).true
+    return _Evaluator(space, now).side(expression, universe, wanted=True)
 
 
-class _Verdict(NamedTuple):
-    true: BitMap
-    false: BitMap
+_FEW = 32
+"""So few records are read sooner than a range of unknown size."""
 
 
 class _Evaluator:
@@ -55,120 +54,127 @@ class _Evaluator:
         self._now = now
         self._columns = space.columns
 
-    def run(self, expression: Filter, universe: BitMap) -> _Verdict:
+    def side(self, expression: Filter, universe: BitMap, *, wanted: bool) -> BitMap:
+        """Where the filter is true, or where it is false."""
         match expression:
             case And(terms):
-                return self._all(terms, universe)
+                return self._every(terms, universe, wanted) if wanted else self._any(terms, universe, wanted)
             case Or(terms):
-                negated = self._all(tuple(Not(term) for term in terms), universe)
-                return _Verdict(negated.false, negated.true)
+                return self._any(terms, universe, wanted) if wanted else self._every(terms, universe, wanted)
             case Not(term):
-                inner = self.run(term, universe)
-                return _Verdict(inner.false, inner.true)
+                return self.side(term, universe, wanted=not wanted)
             case _:
-                return self._leaf(expression, universe)
+                return self._leaf(expression, universe, wanted)
 
-    def _all(self, terms: tuple[Filter, ...], universe: BitMap) -> _Verdict:
-        """What is false stays out of the following terms; what is unknown may still become false."""
-        left, true, false = BitMap(universe), BitMap(universe), BitMap()
+    def _every(self, terms: tuple[Filter, ...], universe: BitMap, wanted: bool) -> BitMap:
+        left = BitMap(universe)
         for term in sorted(terms, key=self._cost):
             if not left:
                 break
-            verdict = self.run(term, left)
-            true &= verdict.true
-            false |= verdict.false
-            left -= verdict.false
-        return _Verdict(true, false)
+            left = self.side(term, left, wanted=wanted)
+        return left
+
+    def _any(self, terms: tuple[Filter, ...], universe: BitMap, wanted: bool) -> BitMap:
+        found, left = BitMap(), BitMap(universe)
+        for term in sorted(terms, key=self._cost):
+            if not left:
+                break
+            found |= self.side(term, left, wanted=wanted)
+            left -= found
+        return found
 
     def _cost(self, expression: Filter) -> int:
-        """0 answered by columns, 1 needs some records, 2 needs all that are left."""
+        """0 one look at a column, 1 a range of it, 2 needs some records, 3 needs all that are left."""
         match expression:
             case And(terms) | Or(terms):
                 return max((self._cost(term) for term in terms), default=0)
             case Not(term):
                 return self._cost(term)
             case Contains(field) | Like(field) if field.path[0] == "metadata":
-                return 1
-            case Like():
                 return 2
+            case Like():
+                return 3
             case _:
                 path = expression.field.path
-                known = path in _EXACT_FIELDS or path in _TIME_FIELDS or path[0] == "metadata"
-                return 0 if known else 2
+                if path not in _EXACT_FIELDS and path not in _TIME_FIELDS and path[0] != "metadata":
+                    return 3
+                ranges = isinstance(expression, Compare) and expression.op not in ("=", "!=")
+                return 1 if ranges or path in _TIME_FIELDS else 0
 
-    def _leaf(self, leaf: _Leaf, universe: BitMap) -> _Verdict:
+    def _leaf(self, leaf: _Leaf, universe: BitMap, wanted: bool) -> BitMap:
         path = leaf.field.path
+        if len(universe) <= _FEW and self._cost(leaf) > 0:
+            return self._by_record(leaf, universe, wanted)
         if path[0] == "metadata" and len(path) > 1:
-            return self._metadata(leaf, universe)
+            return self._metadata(leaf, universe, wanted)
         if not isinstance(leaf, Like):
             if (name := _EXACT_FIELDS.get(path)) is not None:
-                return self._exact(leaf, name, universe)
+                return self._exact(leaf, name, universe, wanted)
             if (name := _TIME_FIELDS.get(path)) is not None and not isinstance(leaf, Contains):
-                return self._time(leaf, name, universe)
-        return self._by_record(leaf, universe)
+                return self._time(leaf, name, universe, wanted)
+        return self._by_record(leaf, universe, wanted)
 
-    def _by_record(self, leaf: _Leaf, universe: BitMap) -> _Verdict:
-        true, false = BitMap(), BitMap()
+    def _by_record(self, leaf: _Leaf, universe: BitMap, wanted: bool) -> BitMap:
+        found = BitMap()
         for slot in universe:
             node = self._space.node(slot)
-            verdict = matches(leaf, lookup(node, self._space.settings, node.state, self._now))
-            if verdict is not None:
-                (true if verdict else false).add(slot)
-        return _Verdict(true, false)
+            if matches(leaf, lookup(node, self._space.settings, node.state, self._now)) is wanted:
+                found.add(slot)
+        return found
 
-    def _exact(self, leaf: Compare | In | Contains | Exists, name: str, universe: BitMap) -> _Verdict:
+    def _exact(self, leaf: Compare | In | Contains | Exists, name: str, universe: BitMap, wanted: bool) -> BitMap:
         columns = self._columns
         present = universe if name in _NEVER_MISSING else universe - columns.having(name, "")
         if isinstance(leaf, Exists):
             true = universe & BitMap.union(BitMap(), *columns.exact["tags"].values()) if name == "tags" else present
-            return _Verdict(true, universe - true)
+            return true if wanted else universe - true
         if isinstance(leaf, Compare) and leaf.op not in ("=", "!="):
-            return self._by_record(leaf, universe)
+            return self._by_record(leaf, universe, wanted)
         if isinstance(leaf, Contains) and name != "tags":
-            return self._by_record(leaf, universe)
-        wanted = leaf.values if isinstance(leaf, In) else (leaf.value,)
+            return self._by_record(leaf, universe, wanted)
+        values = leaf.values if isinstance(leaf, In) else (leaf.value,)
         found = BitMap()
-        for value in wanted:
+        for value in values:
             # True equals 1 as a key of a dictionary and not in a filter.
             if isinstance(value, bool if name == "pinned" else str):
                 found |= columns.having(name, value)
-        return _equality(leaf, present & found, present)
+        return _equality(leaf, present & found, present, wanted)
 
-    def _time(self, leaf: Compare | In | Exists, name: str, universe: BitMap) -> _Verdict:
-        present = universe & self._columns.between(name)
+    def _time(self, leaf: Compare | In | Exists, name: str, universe: BitMap, wanted: bool) -> BitMap:
         match leaf:
             case Exists():
-                return _Verdict(present, universe - present)
-            case In(_, values):
-                found = BitMap.union(BitMap(), *(self._within(name, value) for value in values))
-                return _Verdict(present & found, present - found)
-            case Compare(op, _, value):
-                if op in ("=", "!="):
-                    return _equality(leaf, present & self._within(name, value), present)
+                present = universe & self._columns.between(name)
+                return present if wanted else universe - present
+            case Compare(op, _, value) if op not in ("=", "!="):
                 edge = _edge(op, value)
                 if edge is None:
-                    return self._by_record(leaf, universe)
-                below = self._columns.between(name, high=time_key(edge), high_inclusive=False)
-                true = present & below if op in ("<", "<=") else present - below
-                return _Verdict(true, present - true)
+                    return self._by_record(leaf, universe, wanted)
+                if (op in ("<", "<=")) == wanted:
+                    return universe & self._columns.between(name, high=time_key(edge), high_inclusive=False)
+                return universe & self._columns.between(name, low=time_key(edge))
+            case _:
+                values = leaf.values if isinstance(leaf, In) else (leaf.value,)
+                found = universe & BitMap.union(BitMap(), *(self._within(name, value) for value in values))
+                if _asks_equal(leaf) == wanted:
+                    return found
+                return (universe & self._columns.between(name)) - found
 
     def _within(self, name: str, value: Value) -> BitMap:
         if not isinstance(value, Extent):
             return BitMap()
         return self._columns.between(name, time_key(value.start), time_key(value.end), high_inclusive=False)
 
-    def _metadata(self, leaf: _Leaf, universe: BitMap) -> _Verdict:
+    def _metadata(self, leaf: _Leaf, universe: BitMap, wanted: bool) -> BitMap:
         column = self._columns.metadata.get(leaf.field.path[1:])
         if column is None:
-            return _Verdict(BitMap(), BitMap(universe) if isinstance(leaf, Exists) else BitMap())
+            return BitMap(universe) if isinstance(leaf, Exists) and not wanted else BitMap()
         present = universe & column.present
         if isinstance(leaf, Exists):
-            return _Verdict(present, universe - present)
-        answered = self._by_column(leaf, column, present)
+            return present if wanted else universe - present
+        answered = self._by_column(leaf, column, present, wanted)
         if answered is None:
-            return self._by_record(leaf, present)
-        rest = self._by_record(leaf, present & self._unanswered(leaf, column))
-        return _Verdict(answered.true | rest.true, answered.false | rest.false)
+            return self._by_record(leaf, present, wanted)
+        return answered | self._by_record(leaf, present & self._unanswered(leaf, column), wanted)
 
     def _unanswered(self, leaf: Compare | In | Contains | Like, column: MetadataColumn) -> BitMap:
         """Nodes whose value the column's keys cannot judge."""
@@ -177,37 +183,39 @@ class _Evaluator:
         return column.opaque
 
     def _by_column(
-        self, leaf: Compare | In | Contains | Like, column: MetadataColumn, present: BitMap
-    ) -> _Verdict | None:
+        self, leaf: Compare | In | Contains | Like, column: MetadataColumn, present: BitMap, wanted: bool
+    ) -> BitMap | None:
         judged = present - column.opaque
         match leaf:
             case Compare("=" | "!=", _, value) | In(_, (value,)):
                 found = _holding(column, value)
-                return None if found is None else _equality(leaf, judged & found, judged)
+                return None if found is None else _equality(leaf, judged & found, judged, wanted)
             case In(_, values):
                 each = [_holding(column, value) for value in values]
                 if any(found is None for found in each):
                     return None
                 union = BitMap.union(BitMap(), *(found for found in each if found is not None))
-                return _equality(leaf, judged & union, judged)
+                return _equality(leaf, judged & union, judged, wanted)
             case Compare(op, _, value):
-                return _ordered(op, value, column, judged)
+                return _ordered(op, value, column, judged, wanted)
             case Contains(_, value):
                 key = key_of(value)
                 if key is None:
                     return None
                 arrays = judged & column.arrays
                 found = arrays & BitMap.deserialize(column.elements.get(key))
-                return _Verdict(found, arrays - found)
+                return found if wanted else arrays - found
             case _:
                 return None
 
 
-def _equality(leaf: Compare | In | Contains | Exists, found: BitMap, present: BitMap) -> _Verdict:
+def _asks_equal(leaf: Compare | In | Contains) -> bool:
+    return not (isinstance(leaf, Compare) and leaf.op == "!=")
+
+
+def _equality(leaf: Compare | In | Contains, found: BitMap, present: BitMap, wanted: bool) -> BitMap:
     """Equality is never unknown where the field is."""
-    if isinstance(leaf, Compare) and leaf.op == "!=":
-        return _Verdict(present - found, found)
-    return _Verdict(found, present - found)
+    return found if _asks_equal(leaf) == wanted else present - found
 
 
 def _holding(column: MetadataColumn, value: Value) -> BitMap | None:
@@ -218,18 +226,20 @@ def _holding(column: MetadataColumn, value: Value) -> BitMap | None:
     return BitMap.deserialize(column.ordered.get(key)) | BitMap.deserialize(column.elements.get(key))
 
 
-def _ordered(op: str, value: Value, column: MetadataColumn, judged: BitMap) -> _Verdict | None:
+def _ordered(op: str, value: Value, column: MetadataColumn, judged: BitMap, wanted: bool) -> BitMap | None:
+    """One side of the value among those of its type; all others are unknown."""
     if isinstance(value, bool) or value is None:
-        return _Verdict(BitMap(), BitMap())
+        return BitMap()
     key = None if isinstance(value, Extent) else key_of(value)
     if key is None:
         return None
     first, past = (b"s", b"t") if isinstance(value, str) else (b"n", b"o")
-    comparable = judged & _range(column, first, past)
-    inclusive = op in ("<=", ">")
-    below = BitMap.deserialize(column.ordered.range(first, key, high_inclusive=inclusive))
-    true = comparable & below if op in ("<", "<=") else comparable - below
-    return _Verdict(true, comparable - true)
+    with_below = op in ("<=", ">")
+    if (op in ("<", "<=")) == wanted:
+        found = column.ordered.range(first, key, high_inclusive=with_below)
+    else:
+        found = column.ordered.range(key, past, low_inclusive=not with_below, high_inclusive=False)
+    return judged & BitMap.deserialize(found)
 
 
 def _range(column: MetadataColumn, low: bytes, high: bytes) -> BitMap:
