@@ -7,14 +7,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from msgspec import structs
+
 from kektor import models
-from kektor.contract import convert
+from kektor.contract import convert, plain, typed
 from kektor.engine.gateway import Gateway, Grant, Principal
 from kektor.engine.local import LocalEngine
 from kektor.engine.port import Engine
 from kektor.engine.records import Actor, IndexSettings
 from kektor.engine.view import ScopeRule
-from kektor.errors import NotFound
+from kektor.errors import Invalid, NotFound
 from kektor.handles import IndexHandle, MemoryHandle
 from kektor.memory.context import MemoryContext
 from kektor.memory.inputs import read_rule
@@ -51,13 +53,13 @@ def open(  # noqa: A001 - read as kektor.open
     >>> db = kektor.open("./data")          # doctest: +SKIP
     >>> mem = db.memory(user="alice")       # doctest: +SKIP
     """
-    folder = None if os.fspath(path) == ":memory:" else Path(path).expanduser()
-    engine = LocalEngine(folder, durability=Durability.parse(sync))
+    folder, acting, durability = _folder(path), _actor(actor), Durability.parse(typed(str, sync, field="sync"))
+    engine = LocalEngine(folder, durability=durability)
     try:
         return Database(
             engine,
             secret=engine.secret("digest.key"),
-            actor=actor or Actor(),
+            actor=acting,
             embedder=embedder,
             folder=engine.folder,
             keys=lambda: engine.signing_keys,
@@ -65,6 +67,24 @@ def open(  # noqa: A001 - read as kektor.open
     except BaseException:
         engine.close()
         raise
+
+
+def _folder(path: Any) -> Path | None:
+    """None for a database that keeps nothing."""
+    try:
+        given = os.fsdecode(path)
+    except TypeError as error:
+        raise Invalid(f"path is a {type(path).__name__}: give a folder, or ':memory:'", field="path") from error
+    if not given or "\0" in given:
+        raise Invalid(f"path {given!r} is no folder: give one, or ':memory:'", field="path")
+    return None if given == ":memory:" else Path(given).expanduser()
+
+
+def _actor(actor: Any) -> Actor:
+    """Its kind is one of those there are, also where it was given as text."""
+    if actor is None:
+        return Actor()
+    return typed(Actor, list(structs.astuple(actor)) if isinstance(actor, Actor) else actor, field="actor")
 
 
 class Database:
@@ -123,7 +143,8 @@ class Database:
 
         The index is made with the default embedder at its first write.
         """
-        rule = read_rule(ScopeIn(user=user, agent=agent, project=project))
+        index = typed(str, index, field="index")
+        rule = read_rule(convert(ScopeIn, {"user": user, "agent": agent, "project": project}))
         return MemoryHandle(self.operations, self.principal(index, rule), index)
 
     def create_index(self, name: str, **settings: Any) -> IndexHandle:
@@ -132,12 +153,12 @@ class Database:
         model = settings.get("embedder")
         if model is not None and not isinstance(model, str):
             settings["embedder"] = self._models.add(model)
-        self.operations.create_index(convert(CreateIndexRequest, {"name": name, **settings}), self.principal())
+        self.operations.create_index(convert(CreateIndexRequest, plain({"name": name, **settings})), self.principal())
         return self.index(name)
 
     def index(self, name: str) -> IndexHandle:
         """An index that exists; NotFound otherwise."""
-        if self.engine.index(name) is None:
+        if self.engine.index(typed(str, name, field="name")) is None:
             raise NotFound(f"there is no index {name!r}", field="index")
         return IndexHandle(self.operations, self.principal(name), name)
 
@@ -147,7 +168,7 @@ class Database:
 
     def drop_index(self, name: str) -> None:
         """Drop an index with all it holds."""
-        self.operations.drop_index(name, self.principal())
+        self.operations.drop_index(typed(str, name, field="name"), self.principal())
 
     def checkpoint(self) -> int:
         """Write a checkpoint of everything committed; returns its log sequence number."""

@@ -2,18 +2,20 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from kektor.errors import Invalid
 
-__all__ = ["convert", "decode_json", "decode_msgpack", "finite"]
+__all__ = ["convert", "decode_json", "decode_msgpack", "finite", "plain", "plain_value", "typed"]
 
 T = TypeVar("T")
 
-_WHERE = re.compile(r" - at `(?P<path>\$[^`]*)`")
+_WHERE = re.compile(r" - at (?:`key` in )?`(?P<path>\$[^`]*)`")
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
 
@@ -28,10 +30,42 @@ def convert(kind: type[T], values: Mapping[str, Any], *, from_text: bool = False
     >>> convert(Ask, {"k": 3}).k
     3
     """
+    for name, value in values.items():
+        _unicode(value, str(name))
     try:
         return msgspec.convert(values, kind, strict=not from_text)
     except msgspec.ValidationError as error:
         raise _invalid(str(error)) from error
+
+
+def typed(kind: type[T], value: Any, *, field: str) -> T:
+    """Check one argument that stands outside of a request struct.
+
+    >>> typed(list[str], ["a", "b"], field="ids")
+    ['a', 'b']
+    """
+    given = plain_value(value)
+    _unicode(given, field)
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error), within=field) from error
+
+
+def plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Python's own times as the text every door takes; other sequences and mappings as lists and dicts."""
+    return {name: plain_value(value) for name, value in fields.items()}
+
+
+def plain_value(value: Any) -> Any:
+    """One of them; text and mappings are no sequences."""
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping):
+        return list(value)
+    return value
 
 
 def decode_json(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
@@ -67,10 +101,31 @@ def finite(value: Any, *, field: str) -> None:
             finite(inner, field=field)
 
 
-def _invalid(message: str) -> Invalid:
+def _unicode(value: Any, where: str) -> None:
+    """Refuse half a surrogate pair anywhere: it is no Unicode text, and no encoding can store it."""
+    if isinstance(value, str):
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                raise Invalid(
+                    f"{where} holds half of a surrogate pair at character {error.start}, which is no Unicode text",
+                    field=where,
+                ) from error
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            _unicode(name, where)
+            _unicode(inner, f"{where}.{name}")
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            _unicode(inner, f"{where}[{number}]")
+
+
+def _invalid(message: str, *, within: str = "") -> Invalid:
     where = _WHERE.search(message)
     what = message if where is None else message[: where.start()] + message[where.end() :]
-    path = "" if where is None else where["path"].removeprefix("$").removeprefix(".")
+    path = within + ("" if where is None else where["path"].removeprefix("$"))
+    path = path.removeprefix(".")
     named = _UNKNOWN.search(what) or _MISSING.search(what)
     if named is not None:
         path = f"{path}.{named['name']}" if path else named["name"]

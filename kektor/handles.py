@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kektor.contract import convert
+from kektor.contract import convert, plain, plain_value, typed
 from kektor.engine.gateway import Principal
 from kektor.engine.port import EngineStats
-from kektor.engine.records import IndexSettings, NodeKey, Receipt
+from kektor.engine.records import IndexSettings, Node, NodeKey, Receipt
+from kektor.engine.view import View
 from kektor.errors import Invalid
 from kektor.ingest import IngestMessagesRequest
 from kektor.memory import requests as rq
+from kektor.memory.commands.base import one_of
+from kektor.memory.inputs import read_rule
 from kektor.memory.objects import (
     Analysis,
     Edge,
@@ -78,33 +81,40 @@ class MemoryHandle:
         """
         return self._operations.recall(self._request(rq.RecallRequest, query=query, **fields), self._principal)
 
-    def get(self, id: str, *, resolve: str | None = None, **when: Any) -> Memory:
+    def get(
+        self, id: str, *, resolve: str | None = None, scope: Mapping[str, Any] | None = None, **when: Any
+    ) -> Memory:
         """That version exactly, whatever its state; `resolve="head"` its newest successor.
 
         With `as_of` the version of the same statement that held then, with `known_at` what the database then knew.
+        Where an id stands in several scopes that this handle sees, `scope` says which: `{"user": "alice"}`,
+        `{"shared": True}`. Every method that takes an id takes it.
         """
-        return self._operations.get(self._index, id, self._principal, resolve=resolve, **_when(when))
+        known = typed(str | None, resolve, field="resolve")  # type: ignore[arg-type]
+        return self._operations.get(
+            self._index, _id(id), self._principal, resolve=known, scope=_scope(scope), **_when(when)
+        )
 
     def count(self, **fields: Any) -> int:
         """How many `list` would give in all."""
         return self._operations.count(self._request(rq.ListRequest, **fields), self._principal)
 
-    def history(self, id: str) -> list[Memory]:
+    def history(self, id: str, *, scope: Mapping[str, Any] | None = None) -> list[Memory]:
         """Every version of the lineage, oldest first."""
-        return self._operations.history(self._index, id, self._principal)
+        return self._operations.history(self._index, _id(id), self._principal, scope=_scope(scope))
 
-    def evidence(self, id: str) -> list[Evidence]:
+    def evidence(self, id: str, *, scope: Mapping[str, Any] | None = None) -> list[Evidence]:
         """The spans a memory rests on."""
-        return self._operations.evidence(self._index, id, self._principal)
+        return self._operations.evidence(self._index, _id(id), self._principal, scope=_scope(scope))
 
     def evolve(self, id: str, text: str, **fields: Any) -> Receipt:
         """The world changed: `text` holds from `valid_from` (default now) on. Also `claim, evidence,
         reason, expected_version, idempotency_key, tz`."""
-        return self._operations.evolve(id, self._request(rq.EvolveRequest, text=text, **fields), self._principal)
+        return self._operations.evolve(_id(id), self._request(rq.EvolveRequest, text=text, **fields), self._principal)
 
     def correct(self, id: str, text: str, **fields: Any) -> Receipt:
         """It was never true: `text` takes its whole interval and the old value cannot come back."""
-        return self._operations.correct(id, self._request(rq.EvolveRequest, text=text, **fields), self._principal)
+        return self._operations.correct(_id(id), self._request(rq.EvolveRequest, text=text, **fields), self._principal)
 
     def retract(self, id: str, **fields: Any) -> Receipt:
         """It was never true and nothing replaces it: rejected by value."""
@@ -118,23 +128,24 @@ class MemoryHandle:
         return self._verb("restore", id, fields)
 
     def pin(self, id: str, **fields: Any) -> Receipt:
-        return self._operations.pin(id, self._request(rq.VerbRequest, **fields), self._principal, pinned=True)
+        return self._operations.pin(_id(id), self._request(rq.VerbRequest, **fields), self._principal, pinned=True)
 
     def unpin(self, id: str, **fields: Any) -> Receipt:
-        return self._operations.pin(id, self._request(rq.VerbRequest, **fields), self._principal, pinned=False)
+        return self._operations.pin(_id(id), self._request(rq.VerbRequest, **fields), self._principal, pinned=False)
 
     def update(self, id: str, **fields: Any) -> Receipt:
         """Replace `tags`, `metadata`, `layer` or `pinned`; the statement and its version stay."""
-        return self._operations.update(id, self._request(rq.UpdateRequest, **fields), self._principal)
+        return self._operations.update(_id(id), self._request(rq.UpdateRequest, **fields), self._principal)
 
     def confirm(self, id: str, *, evidence: str | None = None, **fields: Any) -> Receipt:
         """It was seen to hold again, by a source said since."""
         request = self._request(rq.ConfirmRequest, evidence=evidence, **fields)
-        return self._operations.confirm(id, request, self._principal)
+        return self._operations.confirm(_id(id), request, self._principal)
 
-    def reinforce(self, ids: Sequence[str]) -> Receipt:
+    def reinforce(self, ids: Sequence[str], **fields: Any) -> Receipt:
         """Count a use of some memories; reading never does."""
-        return self._operations.reinforce(self._index, list(ids), None, self._principal)
+        request = self._request(rq.ReinforceRequest, ids=ids, **fields)
+        return self._operations.reinforce(request, self._principal)
 
     def forget(self, *, ids: Sequence[str] | None = None, **fields: Any) -> Forgotten:
         """Forget by `ids`, `query`, `filter`, `preview` or `expired=True`; one of them.
@@ -143,7 +154,7 @@ class MemoryHandle:
         `dry_run=False`; `forget(preview=shown.preview)` does exactly what was shown. Also `reason, idempotency_key,
         now, tz`.
         """
-        given = fields if ids is None else {"ids": list(ids), **fields}
+        given = fields if ids is None else {"ids": ids, **fields}
         return self._operations.forget(self._request(rq.ForgetRequest, **given), self._principal)
 
     def erasures(self) -> list[ForgetReceipt]:
@@ -158,14 +169,14 @@ class MemoryHandle:
 
     def erasure(self, id: str) -> ForgetReceipt:
         """One receipt."""
-        return self._operations.erasure(id, self._principal)
+        return self._operations.erasure(_id(id), self._principal)
 
     def share(self, id: str, *, to: Mapping[str, Any], **fields: Any) -> Receipt:
         """Copy a memory to another scope or index: `to={"index"?, "scope"?: {"user", "agent", "project"}}`.
 
         The copy knows what it is a copy of, so that erasing the original reaches it. `move=True` archives the original.
         """
-        return self._operations.share(id, self._request(rq.ShareRequest, to=_plain(to), **fields), self._principal)
+        return self._operations.share(_id(id), self._request(rq.ShareRequest, to=to, **fields), self._principal)
 
     def start_session(self, id: str | None = None, **fields: Any) -> Receipt:
         """Begin a session; `title` is optional. The receipt's id is its name."""
@@ -173,7 +184,9 @@ class MemoryHandle:
 
     def end_session(self, session: str, **fields: Any) -> Receipt:
         """Summarise a session in its own words; `of` is the summary's id. Its messages are recalled as before."""
-        return self._operations.end_session(session, self._request(rq.EndSessionRequest, **fields), self._principal)
+        return self._operations.end_session(
+            typed(str, session, field="session"), self._request(rq.EndSessionRequest, **fields), self._principal
+        )
 
     @contextmanager
     def session(self, id: str | None = None, *, title: str | None = None) -> Iterator["SessionHandle"]:
@@ -188,7 +201,7 @@ class MemoryHandle:
 
     def sessions(self, **fields: Any) -> SessionPage:
         """A page of sessions in the order in which they began. Fields: `limit, cursor`."""
-        return self._operations.sessions(self._index, self._principal, **fields)
+        return self._operations.sessions(self._index, self._principal, **_page(fields))
 
     def tombstones(self) -> list[Tombstone]:
         """What must not come back, oldest first: `class_` is `value` (rejected) or `erasure`."""
@@ -203,10 +216,11 @@ class MemoryHandle:
     def reviews(self, *, status: str = "open") -> list[Review]:
         """What waits for a decision, oldest first: contested, proposed, imported, asked about. `status` is `open`,
         `asked`, `decided` or `all`."""
+        known = typed(str, status, field="status")
         reviews: list[Review] = []
         cursor: str | None = None
         while True:
-            page = self._operations.reviews(self._index, self._principal, status=status, limit=1000, cursor=cursor)
+            page = self._operations.reviews(self._index, self._principal, status=known, limit=1000, cursor=cursor)
             reviews += page.items
             if (cursor := page.next_cursor) is None:
                 return reviews
@@ -215,11 +229,11 @@ class MemoryHandle:
         """Decide a review, in one transaction: `accept`, `reject`, `edit`, `merge`, `ask`; `undo` takes the last
         decision back. Fields: `note, text, into, keep, how, propose, reason, idempotency_key`."""
         request = self._request(rq.ReviewRequest, decision=decision, **fields)
-        return self._operations.review(id, request, self._principal)
+        return self._operations.review(_id(id), request, self._principal)
 
     def lift(self, id: str, **fields: Any) -> Receipt:
         """Take a tombstone away, so that its value may be told again."""
-        return self._operations.lift(id, self._request(rq.LiftRequest, **fields), self._principal)
+        return self._operations.lift(_id(id), self._request(rq.LiftRequest, **fields), self._principal)
 
     @property
     def kv(self) -> "KvHandle":
@@ -231,13 +245,14 @@ class MemoryHandle:
 
         `ids` of the receipt are in the order sent. Sending a conversation again changes nothing.
         """
-        listed = [_plain(message) for message in messages]
+        whole = plain_value(messages)
+        listed = [plain(m) if isinstance(m, Mapping) else m for m in whole] if isinstance(whole, list) else whole
         request = self._request(IngestMessagesRequest, messages=listed, session=session, **fields)
         return self._operations.ingest_messages(request, self._principal)
 
     def link(self, src: str, rel: str, dst: str, **fields: Any) -> Receipt:
         """Join two nodes. Fields: `weight, props, valid_from, valid_to`."""
-        edge = _plain({"src": src, "rel": rel, "dst": dst, **fields})
+        edge = plain({"src": src, "rel": rel, "dst": dst, **fields})
         request = convert(rq.LinkRequest, {"edges": [edge]})
         return self._operations.link(self._index, request, self._principal)
 
@@ -252,37 +267,37 @@ class MemoryHandle:
         found: builtins.list[Edge] = []
         cursor: str | None = None
         while True:
-            request = convert(rq.EdgesRequest, _plain({"limit": 10_000, "cursor": cursor, **fields}))
-            page = self._operations.edges(self._index, id, request, self._principal)
+            request = convert(rq.EdgesRequest, plain({"limit": 10_000, "cursor": cursor, **fields}))
+            page = self._operations.edges(self._index, _id(id), request, self._principal)
             found += page.items
             if (cursor := page.next_cursor) is None or "limit" in fields:
                 return found
 
     def neighbours(self, id: str, **fields: Any) -> NeighbourPage:
         """A page of what is joined to a node, with the edges. Fields as of `edges`, and `limit, cursor`."""
-        request = convert(rq.EdgesRequest, _plain(fields))
-        return self._operations.neighbours(self._index, id, request, self._principal)
+        request = convert(rq.EdgesRequest, plain(fields))
+        return self._operations.neighbours(self._index, _id(id), request, self._principal)
 
     def traverse(self, root: str, **fields: Any) -> Subgraph:
         """What a walk reaches. Fields: `rels, depth, direction, filter, edge_filter, as_of, known_at, limit`."""
-        request = convert(rq.TraverseRequest, _plain({"root": root, **fields}))
+        request = convert(rq.TraverseRequest, plain({"root": root, **fields}))
         return self._operations.traverse(self._index, request, self._principal)
 
     def subgraph(self, *roots: str, **fields: Any) -> Subgraph:
         """What walks from some roots reach, with every edge between the nodes met. Fields as of `traverse`."""
-        request = convert(rq.SubgraphRequest, _plain({"roots": builtins.list(roots), **fields}))
+        request = convert(rq.SubgraphRequest, plain({"roots": builtins.list(roots), **fields}))
         return self._operations.subgraph(self._index, request, self._principal)
 
     def path(self, src: str, dst: str, **fields: Any) -> Path:
         """The path with the fewest hops, or of least `cost` (weight, inverse). Fields: `max_depth, rels, direction,
         filter, edge_filter, as_of, known_at, limit`."""
-        request = convert(rq.PathRequest, _plain({"src": src, "dst": dst, **fields}))
+        request = convert(rq.PathRequest, plain({"src": src, "dst": dst, **fields}))
         return self._operations.path(self._index, request, self._principal)
 
     def analyse(self, algorithm: str, *, progress: Progress | None = None, **fields: Any) -> Analysis:
         """`components`, `pagerank`, `betweenness` or `communities` of all that is visible. Fields: `rels, filter,
         edge_filter, as_of, known_at, limit, top, sample, seed`. What `progress(share)` raises ends the work."""
-        request = convert(rq.AnalyseRequest, _plain({"algorithm": algorithm, **fields}))
+        request = convert(rq.AnalyseRequest, plain({"algorithm": algorithm, **fields}))
         return self._operations.analyse(self._index, request, self._principal, progress=progress)
 
     def list(self, **fields: Any) -> MemoryPage:
@@ -291,12 +306,12 @@ class MemoryHandle:
 
     def _verb(self, verb: str, node_id: str, fields: Mapping[str, Any]) -> Receipt:
         request = self._request(rq.VerbRequest, **fields)
-        return self._operations.change_state(verb, node_id, request, self._principal)
+        return self._operations.change_state(verb, _id(node_id), request, self._principal)
 
     def _request(self, kind: type[Any], **fields: Any) -> Any:
         if "index" in fields:
             raise Invalid("this handle is of one index: open another with db.memory(index)", field="index")
-        return convert(kind, {"index": self._index, **_plain(fields)})
+        return convert(kind, {"index": self._index, **plain(fields)})
 
 
 class KvHandle:
@@ -318,12 +333,12 @@ class KvHandle:
     def put(self, key: str, value: Any, **fields: Any) -> KvEntry:
         """Store a value. Fields: `if_match` (the version that must be there, as text), `only_new, idempotency_key,
         reason`."""
-        request = convert(rq.PutKvRequest, {"index": self._index, "value": value, **_plain(fields)})
+        request = convert(rq.PutKvRequest, {"index": self._index, "value": value, **plain(fields)})
         return self._operations.kv_put(key, request, self._principal)
 
     def delete(self, key: str, **fields: Any) -> Receipt:
         """Take a value away; NotFound when there is none."""
-        request = convert(rq.DropKvRequest, {"index": self._index, **_plain(fields)})
+        request = convert(rq.DropKvRequest, {"index": self._index, **plain(fields)})
         return self._operations.kv_delete(key, request, self._principal)
 
 
@@ -371,49 +386,58 @@ class IndexHandle:
         Texts without vectors are embedded when the index has an embedder.
         """
         array = None if vectors is None else self._matrix(vectors)
-        for name, part in (("vectors", array), ("texts", texts), ("metadata", metadata), ("tags", tags)):
+        ids = typed(list[str], ids, field="ids")
+        said = typed(list[str | None] | None, texts, field="texts")  # type: ignore[arg-type]
+        rows = typed(list[dict[str, Any]] | None, metadata, field="metadata")  # type: ignore[arg-type]
+        tagged = typed(list[list[str]] | None, tags, field="tags")  # type: ignore[arg-type]
+        for name, part in (("vectors", array), ("texts", said), ("metadata", rows), ("tags", tagged)):
             if part is not None and len(part) != len(ids):
                 raise Invalid(f"{name} has {len(part)} entries for {len(ids)} ids", field=name)
         nodes = [
             {
                 "id": node_id,
-                "text": None if texts is None else texts[at],
-                "metadata": {} if metadata is None else dict(metadata[at]),
-                "tags": [] if tags is None else list(tags[at]),
+                "text": None if said is None else said[at],
+                "metadata": {} if rows is None else rows[at],
+                "tags": [] if tagged is None else tagged[at],
             }
             for at, node_id in enumerate(ids)
         ]
         request = convert(rq.UpsertRequest, {"nodes": nodes, "idempotency_key": idempotency_key})
         return self._operations.upsert(self.name, request, self._principal, vectors=array)
 
-    def delete(self, ids: Sequence[str], *, missing_ok: bool = False) -> Receipt:
+    def delete(
+        self, ids: Sequence[str], *, missing_ok: bool = False, scope: Mapping[str, Any] | None = None
+    ) -> Receipt:
         """Remove nodes and free their ids, all or nothing."""
-        return self._operations.delete_nodes(self.name, list(ids), self._principal, missing_ok=missing_ok)
+        named = typed(list[str], ids, field="ids")
+        missing_ok = typed(bool, missing_ok, field="missing_ok")
+        return self._operations.delete_nodes(
+            self.name, named, self._principal, missing_ok=missing_ok, scope=_scope(scope)
+        )
 
-    def get(self, ids: Sequence[str]) -> list[Memory | None]:
-        """The nodes of some ids, None where there is none."""
-        engine = self._operations.engine
-        view = only_by_id(engine, self._principal, self.name, scope=None)
+    def get(self, ids: Sequence[str], *, scope: Mapping[str, Any] | None = None) -> list[Memory | None]:
+        """The nodes of some ids, None where there is none; Conflict where `scope` must say which."""
+        view, found = self._find(ids, scope)
         settings = self.settings
-        found = (engine.find(view, node_id) for node_id in ids)
-        return [memory_of(nodes[0], settings, now=view.now) if nodes else None for nodes in found]
+        return [None if node is None else memory_of(node, settings, now=view.now) for node in found]
 
-    def vectors(self, ids: Sequence[str]) -> list[NDArray[np.float32] | None]:
+    def vectors(
+        self, ids: Sequence[str], *, scope: Mapping[str, Any] | None = None
+    ) -> list[NDArray[np.float32] | None]:
         """The stored vectors of some ids, exactly as given, None where there is none."""
-        engine = self._operations.engine
-        view = only_by_id(engine, self._principal, self.name, scope=None)
-        keys = [NodeKey(nodes[0].scope, i) if (nodes := engine.find(view, i)) else None for i in ids]
-        known = iter(engine.vectors(view, [key for key in keys if key is not None]))
-        return [None if key is None else next(known) for key in keys]
+        view, found = self._find(ids, scope)
+        keys = [NodeKey(node.scope, node.id) for node in found if node is not None]
+        known = iter(self._operations.engine.vectors(view, keys))
+        return [None if node is None else next(known) for node in found]
 
     def count(self, filter: Filter | None = None) -> int:
-        request = convert(rq.ListRequest, {"index": self.name, "filter": filter})
+        request = convert(rq.ListRequest, {"index": self.name, "filter": plain_value(filter)})
         return self._operations.count(request, self._principal)
 
     def search(self, vector: ArrayLike | None = None, text: str | None = None, **fields: Any) -> list[Hit]:
         """The k best by vector, by text, or by both. Fields: `k, ef, filter, alpha, include, kinds`."""
         query = None if vector is None else self._row(vector)
-        request = convert(rq.SearchRequest, _plain({"text": text, "with_memories": True, **fields}))
+        request = convert(rq.SearchRequest, plain({"text": text, "with_memories": True, **fields}))
         hits = self._operations.search(self.name, request, self._principal, vector=query)
         return [Hit(hit.memory, hit.score, hit.scores, list(hit.scores)) for hit in hits if hit.memory is not None]
 
@@ -429,9 +453,15 @@ class IndexHandle:
 
         Where fewer than k exist the id is "" and the score NaN.
         """
-        plain = None if filter is None else filter if isinstance(filter, str) else dict(filter)
+        asked = convert(rq.SearchBatchRequest, {"vectors": [], "k": k, "ef": ef, "filter": filter})
         ids, scores = self._operations.search_batch(
-            self.name, self._matrix(vectors), self._principal, k=k, ef=ef, filter=plain, threads=threads
+            self.name,
+            self._matrix(vectors),
+            self._principal,
+            k=asked.k,
+            ef=asked.ef,
+            filter=asked.filter,
+            threads=typed(int | None, threads, field="threads"),  # type: ignore[arg-type]
         )
         table = np.full(scores.shape, "", dtype=f"<U{max((len(i) for row in ids for i in row), default=1)}")
         for at, row in enumerate(ids):
@@ -440,6 +470,13 @@ class IndexHandle:
 
     def stats(self) -> EngineStats:
         return self._operations.index_stats(self.name, self._principal)
+
+    def maintain(self, action: str, *, progress: Progress | None = None) -> None:
+        """`vacuum` takes removed nodes out of the vector index and zeroes their bytes; `refine` finds its nodes better
+        neighbours. Both work in short steps beside reads and writes; `progress` is called after each with the
+        share that is done, and may raise to stop there: the next call goes on.
+        """
+        self._operations.maintain_index(self.name, action, self._principal, progress=progress)
 
     def __iter__(self) -> Iterator[Memory]:
         """Every node, in the order recorded."""
@@ -450,6 +487,14 @@ class IndexHandle:
             yield from page.items
             if (cursor := page.next_cursor) is None:
                 return
+
+    def _find(self, ids: Sequence[str], scope: Mapping[str, Any] | None) -> tuple[View, list[Node | None]]:
+        named = typed(list[str], ids, field="ids")
+        asked = _scope(scope)
+        engine = self._operations.engine
+        view = only_by_id(engine, self._principal, self.name, scope=asked)
+        found = (engine.find(view, node_id) for node_id in named)
+        return view, [one_of(nodes, read_rule(asked)) if nodes else None for nodes in found]
 
     def _matrix(self, vectors: ArrayLike) -> NDArray[np.float32]:
         array = _floats(vectors, "vectors")
@@ -471,21 +516,26 @@ def _floats(values: ArrayLike, field: str) -> NDArray[np.float32]:
         raise Invalid(f"{field} is no array of numbers: {error}", field=field) from error
 
 
+def _id(value: Any) -> str:
+    return typed(str, value, field="id")
+
+
 def _when(fields: Mapping[str, Any]) -> dict[str, Any]:
+    kinds: dict[str, Any] = {"as_of": rq.TimeIn | None, "known_at": rq.TimeIn | None, "tz": str}
     for name in fields:
-        if name not in ("as_of", "known_at", "tz"):
+        if name not in kinds:
             raise Invalid(f"unknown field {name!r}: as_of, known_at and tz say when", field=name)
-    return _plain(fields)
+    return {name: typed(kinds[name], value, field=name) for name, value in fields.items()}
 
 
-def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Python's own times as the text every door takes; other sequences and mappings as lists and dicts."""
-    return {name: _plain_value(value) for name, value in fields.items()}
+def _scope(value: Mapping[str, Any] | None) -> rq.ScopeIn | None:
+    return typed(rq.ScopeIn | None, value, field="scope")  # type: ignore[arg-type]
 
 
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if isinstance(value, tuple | set | frozenset):
-        return list(value)
-    return value
+def _page(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What a page is asked for with, each of its type."""
+    kinds: dict[str, Any] = {"limit": int, "cursor": str | None}
+    for name in fields:
+        if name not in kinds:
+            raise Invalid(f"a page takes limit and cursor, not {name!r}", field=name)
+    return {name: typed(kinds[name], value, field=name) for name, value in fields.items()}

@@ -26,6 +26,7 @@ __all__ = [
     "as_end",
     "as_of",
     "as_start",
+    "date_words",
     "day",
     "day_words",
     "format",
@@ -180,6 +181,19 @@ def day(instant: int, tz: str = "UTC") -> Extent:
     return _from_date(there.year, there.month, there.day, str(there.date()), local, "now")
 
 
+def date_words(instant: int, words: str) -> str:
+    """A date as it was given, be it a year or a month; of anything finer the day in UTC.
+
+    >>> extent = parse("2024", field="at")
+    >>> date_words(extent.start, extent.words)
+    '2024'
+    >>> extent = parse("2024-05-03T22:00:00-05:00", field="at")
+    >>> date_words(extent.start, extent.words)
+    '2024-05-04'
+    """
+    return words if _PARTIAL.fullmatch(words) else _day_words(instant)
+
+
 def day_words(instant: int) -> str:
     """The day of an instant in UTC as English says it, which is how it is asked for.
 
@@ -220,6 +234,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _DAY: Final = 86_400_000_000
 _MILLISECONDS_FROM: Final = 100_000_000_000
 
+_PARTIAL = re.compile(r"\d{4}(-\d\d(-\d\d)?)?", re.ASCII)
 _FORM: Final = re.compile(
     r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2})(?:[Tt ]"
     r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?)?"

@@ -27,7 +27,18 @@ from kektor.engine.edges import Cost, EdgeRule
 from kektor.engine.filters import Filter, conjunction
 from kektor.engine.graph_reads import GraphReads
 from kektor.engine.long_query import shortened
-from kektor.engine.port import Damage, EdgePage, EngineHealth, EngineStats, Graph, Page, Scored, Subgraph, Vector
+from kektor.engine.port import (
+    Damage,
+    EdgePage,
+    EngineHealth,
+    EngineStats,
+    Graph,
+    Page,
+    Scored,
+    Subgraph,
+    Upkeep,
+    Vector,
+)
 from kektor.engine.port import Path as GraphPath
 from kektor.engine.records import Edge, Erasure, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
 from kektor.engine.recovery import recover
@@ -136,6 +147,14 @@ class LocalEngine:
                 vector=space.vectors.stats(),
                 text=space.texts.stats(),
             )
+
+    def upkeep(self, index: str, action: Upkeep) -> tuple[int, int]:
+        with self._reading():
+            space = self._space(index)
+        # The vector index guards itself; a step holds up neither readers nor a checkpoint.
+        if action == "vacuum":
+            return space.vectors.vacuum()
+        return space.vectors.refine(ef=space.settings.ef_construction)
 
     # Nodes
 

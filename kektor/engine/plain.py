@@ -34,6 +34,7 @@ from kektor.engine.port import (
     Path,
     Scored,
     Subgraph,
+    Upkeep,
     Vector,
 )
 from kektor.engine.records import (
@@ -307,6 +308,10 @@ class PlainEngine:
         held = self._index(index)
         texts = sum(1 for node in held.nodes.values() if node.text)
         return EngineStats(len(held.nodes), len(held.vectors), texts, len(held.edges), self._world.lsn, {}, {})
+
+    def upkeep(self, index: str, action: Upkeep) -> tuple[int, int]:
+        self._index(index)
+        return 0, 0
 
     @contextmanager
     def transaction(self) -> Iterator["_PlainTransaction"]:

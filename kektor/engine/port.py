@@ -6,7 +6,7 @@ live in one process, in plain dictionaries (`kektor.engine.plain`) or on another
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,11 @@ __all__ = [
     "Scored",
     "Subgraph",
     "Transaction",
+    "Upkeep",
     "Vector",
 ]
 
+Upkeep = Literal["vacuum", "refine"]
 Vector = NDArray[np.float32]
 
 
@@ -308,6 +310,9 @@ class Engine(Protocol):
         """Every scope that has a value under the key."""
 
     def stats(self, index: str) -> EngineStats: ...
+    def upkeep(self, index: str, action: Upkeep) -> tuple[int, int]:
+        """One short step of background work on an index: how far it is, and how far it goes."""
+
     def health(self) -> EngineHealth:
         """Without waiting for any lock: this is asked while everything else hangs."""
 

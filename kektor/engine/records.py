@@ -112,6 +112,13 @@ class Evidence(Struct, frozen=True, array_like=True):
     end: int
     quote: str
     cls: str = "self"
+    scope: Scope = Scope()
+    """Of the source: the memory's own, or shared."""
+
+    @property
+    def key(self) -> "NodeKey":
+        """What names the source; its id alone may stand in other scopes as well."""
+        return NodeKey(self.scope, self.source)
 
 
 class Moment(Struct, frozen=True, array_like=True):

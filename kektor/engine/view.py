@@ -23,11 +23,15 @@ _SEEN_TRUST = frozenset({Trust.ACCEPTED, Trust.CONTESTED})
 
 
 class ScopeRule(Struct, frozen=True):
-    """Which scopes are seen: None in a member means any value of it."""
+    """Which scopes are seen: None in a member means any value of it, "" only what is shared."""
 
     user: str | None = None
     agent: str | None = None
     project: str | None = None
+
+    def exactly(self) -> Scope:
+        """The scope of these members and no others."""
+        return Scope(self.user or "", self.agent or "", self.project or "")
 
     def admits(self, scope: Scope) -> bool:
         """A record is seen when each member is shared, unrestricted or equal."""

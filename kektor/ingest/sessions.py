@@ -91,10 +91,10 @@ class EndSession(MemoryCommand):
             principal.actor, tx.time, lineage=lineage, version=version, supersedes="" if old is None else old.id
         )
         tx.put_node(self.index, new, draft.vector)
-        link_evidence(tx, draft, principal)
-        for source_id in dict.fromkeys(span.source for span in draft.evidence):
-            edge = Edge(new.id, "derived_from", source_id, created_at=tx.time, actor=principal.actor)
-            tx.put_edge(self.index, key_of(new), NodeKey(self.scope, source_id), edge)
+        link_evidence(tx, self.index, draft.evidence, key_of(new), principal)
+        for source in dict.fromkeys(span.key for span in draft.evidence):
+            edge = Edge(new.id, "derived_from", source.id, created_at=tx.time, actor=principal.actor)
+            tx.put_edge(self.index, key_of(new), source, edge)
         if old is not None:
             step(tx, self, principal, old, status=Status.SUPERSEDED, superseded_by=new.id)
             edge = Edge(new.id, "supersedes", old.id, created_at=tx.time, actor=principal.actor)

@@ -58,6 +58,8 @@ def read_rule(scope: ScopeIn | None) -> ScopeRule:
     """What a read asks for: a member left out is any value."""
     if scope is None:
         return ScopeRule()
+    if _is_shared(scope):
+        return ScopeRule("", "", "")
     return ScopeRule(**{name: _member(scope, name) for name in _MEMBERS})
 
 
@@ -71,7 +73,11 @@ def write_scope(scope: ScopeIn | None, principal: Principal, index: str) -> Scop
         raise Forbidden(f"no grant reaches index {index!r}", field="index")
     own = rules[0].scope
     asked = ScopeIn() if scope is None else scope
-    wanted = Scope(**{name: _member(asked, name) or getattr(own, name) or "" for name in _MEMBERS})
+    wanted = (
+        Scope()
+        if _is_shared(asked)
+        else Scope(**{name: _member(asked, name) or getattr(own, name) or "" for name in _MEMBERS})
+    )
     if may_write(principal, index, wanted):
         return wanted
     raise Forbidden("the scope lies outside of what this caller may write", field="scope", details={"index": index})
@@ -91,6 +97,12 @@ def _covers(rule: ScopeRule, scope: Scope, *, shared: bool) -> bool:
         if confined is not None and value != confined and not (shared and value == ""):
             return False
     return True
+
+
+def _is_shared(scope: ScopeIn) -> bool:
+    if scope.shared and any(getattr(scope, name) is not None for name in _MEMBERS):
+        raise Invalid("what is shared has no user, agent or project: give one or the other", field="scope.shared")
+    return scope.shared
 
 
 def _member(scope: ScopeIn, name: str) -> str | None:

@@ -154,6 +154,7 @@ class Memory(Struct, frozen=True):
     trust: str
     validity: Validity
     occurred_at: str | None
+    occurred_label: str | None
     recorded_at: str
     retired_at: str | None
     freshness: Freshness
@@ -529,6 +530,7 @@ def memory_of(node: Node, settings: IndexSettings, *, now: int, known_at: int | 
         trust=state.trust.value,
         validity=_validity(state, now),
         occurred_at=_time(node.occurred),
+        occurred_label=None if node.occurred is None else times.date_words(node.occurred.at, node.occurred.words),
         recorded_at=times.format(node.recorded_at),
         retired_at=None if node.retired_at is None else times.format(node.retired_at),
         freshness=_freshness(node, settings, now),

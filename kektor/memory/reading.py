@@ -11,7 +11,7 @@ from kektor.engine.port import Engine
 from kektor.engine.records import IndexSettings, Kind, Node
 from kektor.engine.view import INCLUDABLE, View
 from kektor.errors import Forbidden, Invalid, NotFound
-from kektor.memory.commands.base import ambiguous
+from kektor.memory.commands.base import one_of
 from kektor.memory.inputs import instant, read_rule
 from kektor.memory.limits import check_name
 from kektor.memory.requests import ScopeIn, TimeIn
@@ -87,9 +87,8 @@ def find_one(engine: Engine, view: View, node_id: str, *, field: str = "id") -> 
     found = engine.find(view, node_id)
     if not found:
         raise NotFound(f"there is no {node_id!r} in index {view.index!r}", field=field)
-    if len(found) > 1:
-        raise ambiguous(node_id, [node.scope for node in found])
-    return found[0]
+    (asked,) = view.scopes[-1]
+    return one_of(found, asked)
 
 
 def existing_index(engine: Engine, name: str) -> IndexSettings | None:

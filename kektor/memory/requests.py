@@ -30,6 +30,7 @@ __all__ = [
     "PolicyChange",
     "PutKvRequest",
     "RecallRequest",
+    "ReinforceRequest",
     "RememberRequest",
     "ReviewRequest",
     "ScopeIn",
@@ -54,11 +55,12 @@ HistoryMode = Literal["never", "auto", "always"]
 
 
 class ScopeIn(Struct, forbid_unknown_fields=True, frozen=True):
-    """Members left out: the caller's own on writes, any value on reads."""
+    """Members left out: the caller's own on writes, any value on reads. `shared` stands alone: what is nobody's own."""
 
     user: str | None = None
     agent: str | None = None
     project: str | None = None
+    shared: bool = False
 
 
 class ClaimIn(Struct, forbid_unknown_fields=True, frozen=True):
@@ -137,6 +139,12 @@ class ConfirmRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     """`evidence` is the id of a source that the caller can see."""
 
     evidence: str | None = None
+
+
+class ReinforceRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """Which memories were of use."""
+
+    ids: list[str]
 
 
 class StartSessionRequest(_Write, forbid_unknown_fields=True, kw_only=True):

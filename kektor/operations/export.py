@@ -83,6 +83,7 @@ class EvidenceRecord(Struct, frozen=True, rename={"class_": "class"}):
     end: int
     quote: str
     class_: str
+    scope: ScopeRecord
 
 
 class NodeRecord(Struct, frozen=True, tag="node", tag_field="type"):
@@ -269,7 +270,7 @@ def _state(state: State) -> StateRecord:
 
 
 def _evidence(span: Evidence) -> EvidenceRecord:
-    return EvidenceRecord(span.source, span.start, span.end, span.quote, span.cls)
+    return EvidenceRecord(span.source, span.start, span.end, span.quote, span.cls, _scope(span.scope))
 
 
 def _claim(claim: Claim | None) -> tuple[str, str, str] | None:

@@ -1,19 +1,20 @@
-"""Indexes: create, list, configure, drop."""
+"""Indexes: create, list, configure, drop, maintain."""
 
-from typing import Any
+from typing import Any, cast, get_args
 
 import msgspec
 from msgspec import structs
 
 from kektor.engine.gateway import Principal
-from kektor.engine.port import EngineStats
+from kektor.engine.port import EngineStats, Upkeep
 from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Kind, Policy, Receipt
-from kektor.errors import Forbidden, NotFound
+from kektor.errors import Forbidden, Invalid, NotFound
 from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex, merged_policy
 from kektor.memory.limits import check_name
 from kektor.memory.reading import make_view
 from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest, PolicyChange, TimeIn
 from kektor.operations.base import BaseOperations
+from kektor.operations.graph import Progress
 
 __all__ = ["IndexOperations"]
 
@@ -94,6 +95,19 @@ class IndexOperations(BaseOperations):
         if not any(rule.user is rule.agent is rule.project is None for rule in principal.grants_for(name)):
             raise Forbidden("the statistics of an index cover all its scopes", field="index")
         return self.engine.stats(name)
+
+    def maintain_index(self, name: str, action: str, principal: Principal, *, progress: Progress | None = None) -> None:
+        """Vacuum or refine an index in short steps; `progress` is told after each and may raise to stop there."""
+        self._settings(principal, name)
+        if "admin" not in principal.rights:
+            raise Forbidden("maintaining an index needs the right 'admin'", field="index")
+        if action not in get_args(Upkeep):
+            raise Invalid(f"action must be one of {', '.join(get_args(Upkeep))}, not {action!r}", field="action")
+        done, total = 0, 1
+        while done < total:
+            done, total = self.engine.upkeep(name, cast(Upkeep, action))
+            if progress is not None:
+                progress(done / max(total, 1))
 
     def count_shown(
         self,

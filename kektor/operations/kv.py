@@ -1,13 +1,10 @@
 """Key-values: what a program keeps beside its memories, under keys of its own."""
 
-from msgspec import structs
-
 from kektor.engine.gateway import Principal
 from kektor.engine.records import Receipt, Scope
-from kektor.engine.view import ScopeRule
 from kektor.errors import Forbidden, NotFound
 from kektor.memory import requests as rq
-from kektor.memory.commands.base import ambiguous
+from kektor.memory.commands.base import one_scope
 from kektor.memory.commands.kv import DropKv, PutKv
 from kektor.memory.inputs import read_rule, write_scope
 from kektor.memory.limits import check_id, check_metadata, check_name
@@ -31,14 +28,11 @@ class KvOperations(BaseOperations):
         rule = read_rule(scope)
         held = [] if self.engine.index(index) is None else self.engine.kv_scopes(index, key)
         seen = [each for each in held if rule.admits(each) and any(grant.admits(each) for grant in grants)]
-        if len(seen) > 1:
-            seen = [each for each in seen if _exactly(rule, each)] or seen
-        if len(seen) > 1:
-            raise ambiguous(key, seen)
-        found = self.engine.kv(index, seen[0], key) if seen else None
-        if found is None:
+        owner = one_scope(key, seen, rule) if seen else None
+        found = None if owner is None else self.engine.kv(index, owner, key)
+        if owner is None or found is None:
             raise NotFound(f"there is no key {key!r} in index {index!r}", field="key")
-        return _entry(key, found[0], found[1], seen[0])
+        return _entry(key, found[0], found[1], owner)
 
     def kv_put(self, key: str, request: rq.PutKvRequest, principal: Principal) -> KvEntry:
         """Store a value; the answer has its version."""
@@ -77,12 +71,6 @@ class KvOperations(BaseOperations):
             asked=[key, request],
         )
         return self._submit(command, principal)
-
-
-def _exactly(rule: ScopeRule, scope: Scope) -> bool:
-    """Whether a scope is the one named and no wider one."""
-    named = structs.asdict(rule)
-    return any(named.values()) and all(getattr(scope, name) == (value or "") for name, value in named.items())
 
 
 def _entry(key: str, value: object, version: int, scope: Scope) -> KvEntry:

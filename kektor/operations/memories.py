@@ -73,26 +73,17 @@ class MemoryOperations(BaseOperations):
         """It was seen to hold again."""
         return self._submit(Confirm(**self._about(node_id, request), evidence=request.evidence), principal)
 
-    def reinforce(
-        self,
-        index: str,
-        ids: list[str],
-        scope: rq.ScopeIn | None,
-        principal: Principal,
-        *,
-        reason: str = "",
-        idempotency_key: str | None = None,
-    ) -> Receipt:
+    def reinforce(self, request: rq.ReinforceRequest, principal: Principal) -> Receipt:
         """Count a use; reading never does."""
-        _check_ids(ids)
+        _check_ids(request.ids)
         command = Reinforce(
             context=self.context,
-            index=index,
-            ids=ids,
-            rule=read_rule(scope),
-            reason=reason,
-            idempotency_key=idempotency_key,
-            asked=[ids, scope],
+            index=request.index,
+            ids=request.ids,
+            rule=read_rule(request.scope),
+            reason=request.reason,
+            idempotency_key=request.idempotency_key,
+            asked=request,
         )
         return self._submit(command, principal)
 
@@ -140,7 +131,7 @@ class MemoryOperations(BaseOperations):
             valid_from=valid_from,
             valid_to=valid_to,
             claim=claim(request.claim),
-            evidence=tuple(map(_span, request.evidence)),
+            evidence=_spans(request.evidence),
         )
 
     def _replacement(
@@ -152,7 +143,7 @@ class MemoryOperations(BaseOperations):
             text=check_text(request.text),
             node_id=clock.new_id(),
             claim=claim(request.claim),
-            evidence=tuple(map(_span, request.evidence)),
+            evidence=_spans(request.evidence),
             checks_duplicates=False,
         )
         kept = self._remainder(node_id, request, principal)
@@ -210,8 +201,15 @@ def _check_ids(ids: list[str]) -> None:
         check_id(node_id, field=f"ids[{number}]")
 
 
-def _span(given: rq.EvidenceIn) -> Evidence:
-    if given.quote is None and (given.start is None or given.end is None):
-        raise Invalid("evidence needs a quote, or start and end", field="evidence")
-    start = -1 if given.start is None else given.start
-    return Evidence(given.source, start, -1 if given.end is None else given.end, given.quote or "")
+def _spans(given: list[rq.EvidenceIn]) -> tuple[Evidence, ...]:
+    """As asked for: the policy on evidence finds the source, and the offsets that were not given."""
+    spans = []
+    for number, span in enumerate(given):
+        if span.quote is None and (span.start is None or span.end is None):
+            raise Invalid("evidence needs a quote, or start and end", field=f"evidence[{number}].quote")
+        for name, offset in (("start", span.start), ("end", span.end)):
+            if offset is not None and offset < 0:
+                raise Invalid(f"{name} is {offset}; offsets count from 0", field=f"evidence[{number}].{name}")
+        start = -1 if span.start is None else span.start
+        spans.append(Evidence(span.source, start, -1 if span.end is None else span.end, span.quote or ""))
+    return tuple(spans)

@@ -187,6 +187,8 @@ class NodeOperations(BaseOperations):
         """Ids and scores of the k best for every row of (n, dim) queries, on all cores."""
         settings = self._index(index, principal)
         _check_k(k, ef)
+        if threads is not None and not 1 <= threads <= 1024:
+            raise Invalid(f"threads must be 1 to 1,024, not {threads}", field="threads")
         if vectors.ndim != 2 or vectors.shape[1] != settings.dim:
             raise Invalid(
                 f"vectors has shape {vectors.shape}; index {index!r} takes (n, {settings.dim})",

@@ -165,9 +165,10 @@ class ReadOperations(BaseOperations):
     ) -> list[Evidence]:
         """The spans a memory rests on, of sources the caller sees."""
         settings, node = self._named(index, node_id, principal, scope)
-        view = only_by_id(self.engine, principal, index, scope=scope)
+        view = only_by_id(self.engine, principal, index, scope=None)
+        seen = self.engine.admits(view, [span.key for span in node.evidence])
         memory = memory_of(node, settings, now=clock.now())
-        return [span for span in memory.evidence if self.engine.find(view, span.source)]
+        return [span for span, admitted in zip(memory.evidence, seen, strict=True) if admitted]
 
     def list_memories(self, request: rq.ListRequest, principal: Principal) -> MemoryPage:
         """Memories in the order they were recorded, a page at a time."""

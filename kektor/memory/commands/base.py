@@ -14,7 +14,7 @@ from kektor.memory.context import MemoryContext
 from kektor.memory.drafts import Draft
 from kektor.memory.inputs import may_write
 
-__all__ = ["MemoryCommand", "ambiguous", "key_of", "seen", "target"]
+__all__ = ["MemoryCommand", "key_of", "one_of", "one_scope", "seen", "target"]
 
 
 @dataclass(kw_only=True)
@@ -90,9 +90,7 @@ def seen(
     ]
     if not found:
         raise NotFound(f"there is no {node_id!r} in index {index!r}", field=field)
-    if len(found) > 1:
-        raise ambiguous(node_id, [node.scope for node in found])
-    return found[0]
+    return one_of(found, rule)
 
 
 def target(
@@ -117,11 +115,21 @@ def target(
     return node
 
 
-def ambiguous(node_id: str, scopes: list[Scope]) -> Conflict:
-    """One id in several scopes that the caller sees: it must say which."""
-    named = [{k: v for k, v in msgspec.structs.asdict(scope).items() if v} for scope in scopes]
-    return Conflict(
-        f"{node_id!r} stands in {len(scopes)} scopes: pass scope to say which",
+def one_of(found: list[Node], rule: ScopeRule) -> Node:
+    """Of some nodes of one id the one of exactly the scope asked for."""
+    scope = one_scope(found[0].id, [node.scope for node in found], rule)
+    return next(node for node in found if node.scope == scope)
+
+
+def one_scope(name: str, scopes: list[Scope], rule: ScopeRule) -> Scope:
+    """Of the scopes that have a name the one asked for exactly; Conflict lists those to choose from."""
+    if len(scopes) == 1:
+        return scopes[0]
+    if rule != ScopeRule() and rule.exactly() in scopes:
+        return rule.exactly()
+    named = [{k: v for k, v in msgspec.structs.asdict(scope).items() if v} or {"shared": True} for scope in scopes]
+    raise Conflict(
+        f"{name!r} stands in {len(scopes)} scopes: pass scope to say which",
         field="scope",
         details={"scopes": named},
     )

@@ -12,6 +12,7 @@ from kektor.memory.commands.base import MemoryCommand, key_of, target
 from kektor.memory.commands.lifecycle import OnOne
 from kektor.memory.grounds import class_of, echoes
 from kektor.memory.policies.claims import denies
+from kektor.memory.sources import source_for
 from kektor.text import Span
 
 __all__ = ["Confirm", "Reinforce", "Update"]
@@ -61,7 +62,9 @@ class Confirm(OnOne):
         return Receipt("confirmed", id=node.id, version=node.version)
 
     def _link(self, tx: Transaction, principal: Principal, node: Node, source_id: str) -> None:
-        source = target_source(tx, principal, self.index, source_id)
+        source = source_for(tx, principal, self.index, source_id, node.scope)
+        if source is None:
+            raise Invalid(f"there is no source {source_id!r}", field="evidence")
         if source.recorded_at <= max(node.confirmed_at, node.recorded_at):
             raise Invalid(f"source {source_id!r} is not newer than the last confirmation", field="evidence")
         whole = Span(0, len(source.text))
@@ -96,12 +99,3 @@ class Reinforce(MemoryCommand):
             node = target(tx, principal, self.index, node_id, self.rule)
             tx.amend(self.index, key_of(node), access_count=node.access_count + 1, access_last=tx.time)
         return Receipt("reinforced", ids=list(dict.fromkeys(self.ids)))
-
-
-def target_source(tx: Transaction, principal: Principal, index: str, source_id: str) -> Node:
-    """A source the caller can see."""
-    grants = principal.grants_for(index)
-    for node in tx.nodes_of_id(index, source_id):
-        if node.kind is Kind.SOURCE and any(grant.admits(node.scope) for grant in grants):
-            return node
-    raise Invalid(f"there is no source {source_id!r}", field="evidence")

@@ -14,7 +14,7 @@ from kektor.memory.commands.versions import settle
 from kektor.memory.drafts import Draft
 from kektor.memory.forgetting.choosing import Chooser, Chosen, standing
 from kektor.memory.forgetting.closure import Closure, Cut, Gone, Place, Rebuilt, reach
-from kektor.memory.forgetting.cutting import put_in_place, without
+from kektor.memory.forgetting.cutting import keep_lineages, put_in_place, without
 from kektor.memory.forgetting.receipts import issue
 from kektor.memory.tombstones import guard
 
@@ -42,7 +42,7 @@ class _Forget(MemoryCommand):
         self.settings(tx)
         chosen = self.chooser.choose(self.index, tx, self.context.engine, principal)
         self.kept = chosen.kept
-        self.closure = self._reach(tx, chosen)
+        self.closure = self._reach(tx, chosen, principal)
 
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
         if self.check is not None:
@@ -53,16 +53,19 @@ class _Forget(MemoryCommand):
             return Receipt("unchanged", ids=[], warnings=self._warnings())
         return self._do(tx, principal)
 
-    def _reach(self, tx: Transaction, chosen: Chosen) -> Closure:
+    def _reach(self, tx: Transaction, chosen: Chosen, principal: Principal) -> Closure:
         raise NotImplementedError
 
     def _do(self, tx: Transaction, principal: Principal) -> Receipt:
         raise NotImplementedError
 
     def _warnings(self) -> list[str]:
-        if not self.kept:
-            return []
-        return [f"{len(self.kept)} shared memories are about it as well and not this caller's to change"]
+        told = []
+        if self.kept:
+            told.append(f"{len(self.kept)} shared memories are about it as well and not this caller's to change")
+        if self.closure.uncut:
+            told.append(f"{len(self.closure.uncut)} shared sources say it still and are not this caller's to change")
+        return told
 
 
 @dataclass(kw_only=True)
@@ -73,8 +76,8 @@ class Erase(_Forget):
 
     erasure: Erasure | None = field(init=False, default=None)
 
-    def _reach(self, tx: Transaction, chosen: Chosen) -> Closure:
-        return reach(tx, chosen.named, chosen.cuts)
+    def _reach(self, tx: Transaction, chosen: Chosen, principal: Principal) -> Closure:
+        return reach(tx, chosen.named, chosen.cuts, principal)
 
     def _do(self, tx: Transaction, principal: Principal) -> Receipt:
         closure = self.closure
@@ -94,6 +97,7 @@ class Erase(_Forget):
         self.context.forget_texts()
         for gone in closure.gone:
             tx.drop_node(gone.index, key_of(gone.node))
+        keep_lineages(tx, list(closure.derived.values()))
         self.erasure = issue(tx, self.context, self.settings(tx), closure)
         seen = [gone.node for gone in closure.gone if may_see(principal, gone.index, gone.node)]
         return Receipt("erased", id=self.erasure.id, ids=[node.id for node in seen], warnings=self._warnings())
@@ -114,7 +118,7 @@ class Withdraw(_Forget):
 
     mode: str = "retract"
 
-    def _reach(self, tx: Transaction, chosen: Chosen) -> Closure:
+    def _reach(self, tx: Transaction, chosen: Chosen, principal: Principal) -> Closure:
         found = Closure()
         for gone in chosen.named:
             if standing(gone.node) or gone.why == "named":

@@ -9,7 +9,7 @@ from kektor.engine.port import Transaction
 from kektor.engine.records import Edge, Kind, Moment, Node, NodeKey, Receipt, State, Trust
 from kektor.errors import Conflict
 from kektor.memory.commands.base import MemoryCommand, key_of
-from kektor.memory.commands.versions import evolved, place, step, supersede
+from kektor.memory.commands.versions import evolved, link_evidence, place, step, supersede
 from kektor.memory.drafts import Draft
 
 __all__ = ["Remember", "contest", "merge_into"]
@@ -25,7 +25,7 @@ class Remember(MemoryCommand):
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
         draft = self.drafts[0]
         if draft.duplicate_of is not None:
-            return merge_into(tx, draft)
+            return merge_into(tx, draft, principal)
         if tx.node(self.index, draft.key) is not None:
             raise Conflict(
                 f"{draft.node_id!r} is taken by another memory; leave the id out, or evolve that memory",
@@ -110,7 +110,7 @@ def _join(
     tx.put_edge(command.index, start, end, edge)
 
 
-def merge_into(tx: Transaction, draft: Draft) -> Receipt:
+def merge_into(tx: Transaction, draft: Draft, principal: Principal) -> Receipt:
     """The survivor of a duplicate gains its tags and sources; other metadata is named, not merged."""
     old = draft.duplicate_of
     assert old is not None
@@ -118,7 +118,10 @@ def merge_into(tx: Transaction, draft: Draft) -> Receipt:
     tags = tuple(dict.fromkeys((*old.tags, *draft.tags)))
     evidence = tuple(dict.fromkeys((*old.evidence, *draft.evidence)))
     if old.status == "current" and (tags, evidence) != (old.tags, old.evidence):
-        tx.amend(draft.index, NodeKey(old.scope, old.id), tags=tags, evidence=evidence)
+        tx.amend(draft.index, key_of(old), tags=tags, evidence=evidence)
+        known = {span.key for span in old.evidence}
+        gained = [span for span in draft.evidence if span.key not in known]
+        link_evidence(tx, draft.index, gained, key_of(old), principal)
     differing = sorted(key for key, value in draft.metadata.items() if old.metadata.get(key, value) != value)
     differing += sorted(key for key in draft.metadata if key not in old.metadata)
     if differing:

@@ -1,10 +1,12 @@
 """How a node's life goes on: a new row of its history, a successor in its place, a contradiction and its end."""
 
+from collections.abc import Iterable
+
 from msgspec import structs
 
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
-from kektor.engine.records import Edge, Kind, Moment, Node, NodeKey, State, Status, Trust
+from kektor.engine.records import Edge, Evidence, Kind, Moment, Node, NodeKey, State, Status, Trust
 from kektor.memory.commands.base import MemoryCommand, key_of
 from kektor.memory.drafts import Draft
 
@@ -38,15 +40,17 @@ def place(tx: Transaction, draft: Draft, principal: Principal) -> Node:
     """Store a draft that is new, and link the sources it rests on."""
     node = draft.node(principal.actor, tx.time)
     tx.put_node(draft.index, node, draft.vector)
-    link_evidence(tx, draft, principal)
+    link_evidence(tx, draft.index, node.evidence, key_of(node), principal)
     return node
 
 
-def link_evidence(tx: Transaction, draft: Draft, principal: Principal) -> None:
-    for source in dict.fromkeys(span.source for span in draft.evidence):
-        for node in tx.nodes_of_id(draft.index, source):
-            edge = Edge(source, "evidence_of", draft.node_id, created_at=tx.time, actor=principal.actor)
-            tx.put_edge(draft.index, NodeKey(node.scope, node.id), draft.key, edge)
+def link_evidence(
+    tx: Transaction, index: str, evidence: Iterable[Evidence], node: NodeKey, principal: Principal
+) -> None:
+    """Join the sources of some spans to what rests on them, each once."""
+    for source in dict.fromkeys(span.key for span in evidence):
+        edge = Edge(source.id, "evidence_of", node.id, created_at=tx.time, actor=principal.actor)
+        tx.put_edge(index, source, node, edge)
 
 
 def step(
@@ -111,7 +115,7 @@ def supersede(
         supersedes=old.id,
     )  # fmt: skip
     tx.put_node(command.index, new, draft.vector)
-    link_evidence(tx, draft, principal)
+    link_evidence(tx, command.index, new.evidence, key_of(new), principal)
     step(
         tx, command, principal, old, status=Status.SUPERSEDED, trust=trust, valid_to=ended, superseded_by=new.id
     )  # fmt: skip

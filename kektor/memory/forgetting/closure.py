@@ -3,9 +3,11 @@
 from collections import deque
 from dataclasses import dataclass, field
 
+from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
 from kektor.engine.records import Evidence, Kind, Node, NodeKey
 from kektor.memory.commands.base import key_of
+from kektor.memory.inputs import may_write
 from kektor.text import Span, touched
 
 __all__ = ["Closure", "Cut", "Gone", "Place", "Rebuilt", "reach"]
@@ -60,6 +62,8 @@ class Closure:
     rebuilt: dict[Place, Rebuilt] = field(default_factory=dict)
     resting: dict[Place, tuple[Evidence, ...]] = field(default_factory=dict)
     """What stays on other evidence, with the spans that are left to it."""
+    uncut: dict[Place, Node] = field(default_factory=dict)
+    """Sources that quote it and that the caller may not change."""
 
     def __contains__(self, place: Place) -> bool:
         return place in self.matched or place in self.derived or place in self.copies
@@ -74,17 +78,20 @@ class Closure:
         return [*self.matched.values(), *self.derived.values(), *self.copies.values()]
 
 
-def reach(tx: Transaction, named: list[Gone], cuts: list[Cut]) -> Closure:
+def reach(tx: Transaction, named: list[Gone], cuts: list[Cut], principal: Principal) -> Closure:
     """Follow `copied_from`, `derived_from` and evidence from what is named, and from sentences that are cut.
 
-    A memory with other evidence left keeps standing on it; one whose every quote goes is derived and goes too.
+    A memory with other evidence left keeps standing on it; one whose every quote goes is derived and goes too, but for
+    those of its versions that have sources of their own. What others wrote in scopes that the caller may not change
+    stays without the quotes.
     """
-    return _Walk(tx).run(named, cuts)
+    return _Walk(tx, principal).run(named, cuts)
 
 
 class _Walk:
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: Transaction, principal: Principal) -> None:
         self._tx = tx
+        self._principal = principal
         self._found = Closure()
         self._queue: deque[tuple[Place, bool]] = deque()
         """What goes, and whether what it quotes goes with it."""
@@ -108,7 +115,7 @@ class _Walk:
         node = gone.node
         for version in self._tx.lineage(gone.index, node.scope, node.lineage) or [node]:
             place = Place(gone.index, key_of(version))
-            if place in self._found:
+            if place in self._found or (table is self._found.derived and self._rests_elsewhere(gone.index, version)):
                 continue
             why = gone.why if version.id == node.id else "another version of it"
             table[place] = Gone(gone.index, version, why)
@@ -121,7 +128,7 @@ class _Walk:
             return
         if quotes:
             for span in node.evidence:
-                self._cut_quoted(index, node, span)
+                self._cut_quoted(index, span)
         for edge, src, dst in self._tx.edges(index, own):
             if edge.rel == "copied_from" and dst == own:
                 self._take_at(self._found.copies, Place(index, src), "copied from it", quotes=True)
@@ -137,10 +144,14 @@ class _Walk:
         if node is not None and place not in self._found:
             self._take(table, Gone(place.index, node, why), quotes=quotes)
 
-    def _cut_quoted(self, index: str, node: Node, span: Evidence) -> None:
-        for source in self._tx.nodes_of_id(index, span.source):
-            if source.kind is Kind.SOURCE and source.scope in (node.scope, type(node.scope)()):
-                self._cut(index, source, touched(source.text, [Span(span.start, span.end)]), "it was said here")
+    def _cut_quoted(self, index: str, span: Evidence) -> None:
+        source = self._tx.node(index, span.key)
+        if source is None or source.kind is not Kind.SOURCE:
+            return
+        if not may_write(self._principal, index, source.scope):
+            self._found.uncut[Place(index, span.key)] = source
+            return
+        self._cut(index, source, touched(source.text, [Span(span.start, span.end)]), "it was said here")
 
     def _cut(self, index: str, node: Node, spans: list[Span], why: str, left: str = "") -> None:
         place = Place(index, key_of(node))
@@ -160,10 +171,12 @@ class _Walk:
         node = self._tx.node(place.index, place.key)
         if node is None or place in self._found:
             return
-        left = tuple(span for span in node.evidence if not self._lost(place.index, node, span))
+        left = tuple(span for span in node.evidence if not self._lost(place.index, span))
         if left == node.evidence and (node.evidence or not made):
             return
-        if not left:
+        if node.kind is Kind.MEMORY and not may_write(self._principal, place.index, node.scope):
+            self._found.resting[place] = left
+        elif not left:
             self._take(self._found.derived, Gone(place.index, node, "rests on it alone"), quotes=False)
         elif node.kind is Kind.MEMORY:
             self._found.resting[place] = left
@@ -172,15 +185,15 @@ class _Walk:
         else:
             self._take(self._found.derived, Gone(place.index, node, "was made from it"), quotes=False)
 
-    def _lost(self, index: str, node: Node, span: Evidence) -> bool:
-        for scope in (node.scope, type(node.scope)()):
-            place = Place(index, NodeKey(scope, span.source))
-            if place in self._found:
-                return True
-            cut = self._found.cuts.get(place)
-            if cut is not None and any(gap.start < span.end and span.start < gap.end for gap in cut.spans):
-                return True
-        return False
+    def _rests_elsewhere(self, index: str, node: Node) -> bool:
+        return any(not self._lost(index, span) for span in node.evidence)
+
+    def _lost(self, index: str, span: Evidence) -> bool:
+        place = Place(index, span.key)
+        if place in self._found:
+            return True
+        cut = self._found.cuts.get(place)
+        return cut is not None and any(gap.start < span.end and span.start < gap.end for gap in cut.spans)
 
 
 def _extracted(node: Node) -> bool:

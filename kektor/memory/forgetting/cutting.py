@@ -10,9 +10,10 @@ from kektor.engine.records import Kind, Node
 from kektor.errors import KektorError
 from kektor.memory.commands.base import key_of
 from kektor.memory.context import MemoryContext
+from kektor.memory.forgetting.closure import Gone
 from kektor.text import CUT, Span, blank
 
-__all__ = ["put_in_place", "without"]
+__all__ = ["keep_lineages", "put_in_place", "without"]
 
 
 def without(node: Node, spans: Sequence[Span], left: str = "") -> str:
@@ -48,3 +49,19 @@ def put_in_place(tx: Transaction, context: MemoryContext, index: str, node: Node
     )
     tx.redact(index, new, vector)
     return new
+
+
+def keep_lineages(tx: Transaction, gone: Sequence[Gone]) -> None:
+    """Versions that stay when others of their lineage went are a lineage of their own: the ids that went are free."""
+    for index, scope, lineage in dict.fromkeys((one.index, one.node.scope, one.node.lineage) for one in gone):
+        left = tx.lineage(index, scope, lineage)
+        there = {node.id for node in left}
+        for node in left:
+            kept = structs.replace(
+                node,
+                lineage=lineage if lineage in there else left[0].id,
+                supersedes=node.supersedes if node.supersedes in there else "",
+                superseded_by=node.superseded_by if node.superseded_by in there else "",
+            )
+            if kept != node:
+                tx.redact(index, kept, tx.vector(index, key_of(node)))

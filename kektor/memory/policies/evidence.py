@@ -11,6 +11,7 @@ from kektor.errors import Blocked, Invalid
 from kektor.memory.context import MemoryContext
 from kektor.memory.drafts import Draft
 from kektor.memory.grounds import class_of, echoes, unlicensed
+from kektor.memory.sources import source_for
 from kektor.text import Span
 
 __all__ = ["EvidencePolicy"]
@@ -33,8 +34,10 @@ class EvidencePolicy:
         for draft in command.drafts:
             if draft.kind is Kind.SOURCE:
                 continue
-            grants = principal.grants_for(draft.index)
-            resolved = [self._resolve(span, draft, grants, tx) for span in draft.evidence]
+            resolved = [
+                self._resolve(span, f"evidence[{number}]", draft, principal, tx)
+                for number, span in enumerate(draft.evidence)
+            ]
             new = [(span, source) for span, source in resolved if not self._is_echo(span, source, draft, tx)]
             draft.evidence = tuple(span for span, _ in new)
             if not required or draft.kind is not Kind.MEMORY:
@@ -56,40 +59,37 @@ class EvidencePolicy:
         draft.warnings.append(f"the quote of {source.id} only repeats {known.id}: it is no new evidence")
         return True
 
-    def _resolve(self, span: Evidence, draft: Draft, grants: Any, tx: Transaction) -> tuple[Evidence, Node]:
-        found = [
-            node
-            for node in tx.nodes_of_id(draft.index, span.source)
-            if node.kind is Kind.SOURCE
-            and node.scope in (draft.scope, type(draft.scope)())
-            and any(grant.admits(node.scope) for grant in grants)
-        ]
-        if not found:
-            raise Invalid(f"there is no source {span.source!r} for this evidence", field="evidence.source")
-        source = found[0]
-        start, end = _locate(span, source)
+    def _resolve(
+        self, span: Evidence, where: str, draft: Draft, principal: Principal, tx: Transaction
+    ) -> tuple[Evidence, Node]:
+        source = source_for(tx, principal, draft.index, span.source, draft.scope)
+        if source is None:
+            raise Invalid(f"there is no source {span.source!r} for this evidence", field=f"{where}.source")
+        start, end = _locate(span, where, source)
         quote = source.text[start:end]
         cls = class_of(self._context, draft.index, source, Span(start, end))
-        return structs.replace(span, start=start, end=end, quote=quote, cls=cls), source
+        return structs.replace(span, start=start, end=end, quote=quote, cls=cls, scope=source.scope), source
 
 
 def _refused(message: str, **details: str) -> Blocked:
     return Blocked(message, field="evidence", details={"policy": "evidence", **details})
 
 
-def _locate(span: Evidence, source: Node) -> tuple[int, int]:
-    """Offsets in code points; -1 stands for one that was not given."""
-    if span.start >= 0 and span.end >= 0:
-        if not 0 <= span.start < span.end <= len(source.text):
-            raise Invalid(
-                f"the span {span.start} to {span.end} lies outside of source {source.id!r} "
-                f"({len(source.text)} characters)",
-                field="evidence.start",
-            )
-        if span.quote and source.text[span.start : span.end] != span.quote:
-            raise Invalid(f"the quote is not what source {source.id!r} says there", field="evidence.quote")
-        return span.start, span.end
-    at = source.text.find(span.quote) if span.quote else -1
-    if at < 0:
-        raise Invalid(f"source {source.id!r} does not contain the quote word for word", field="evidence.quote")
-    return at, at + len(span.quote)
+def _locate(span: Evidence, where: str, source: Node) -> tuple[int, int]:
+    """Offsets in code points; -1 stands for one that was not given, which the length of the quote tells."""
+    start, end = span.start, span.end
+    if start < 0 and end < 0:
+        start = source.text.find(span.quote) if span.quote else -1
+        if start < 0:
+            raise Invalid(f"source {source.id!r} does not contain the quote word for word", field=f"{where}.quote")
+        return start, start + len(span.quote)
+    start = end - len(span.quote) if start < 0 else start
+    end = start + len(span.quote) if end < 0 else end
+    if not 0 <= start < end <= len(source.text):
+        raise Invalid(
+            f"the span {start} to {end} lies outside of source {source.id!r} ({len(source.text)} characters)",
+            field=f"{where}.start" if span.start >= 0 else f"{where}.end",
+        )
+    if span.quote and source.text[start:end] != span.quote:
+        raise Invalid(f"the quote is not what source {source.id!r} says there", field=f"{where}.quote")
+    return start, end

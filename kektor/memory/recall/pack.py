@@ -84,7 +84,7 @@ def _told(memory: Memory) -> list[str]:
 
 
 def _day(memory: Memory) -> str:
-    return (memory.occurred_at or memory.recorded_at)[:10]
+    return memory.occurred_label or memory.recorded_at[:10]
 
 
 def _speaker(memory: Memory) -> str:

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from kektor import clock
 from kektor.engine.port import Engine
-from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Scope, Status
+from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Status
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
 from kektor.memory.objects import Hit, NearMiss, Premise, Recall, memory_of
@@ -147,26 +147,21 @@ def _head(engine: Engine, view: View, node: Node) -> Node | None:
 
 def _group_evidence(ranked: Sequence[Fused]) -> Sequence[Fused]:
     """A memory and the sources it rests on are one hit: the memory, in the best place of the group."""
-    resting: dict[tuple[Scope, str], str] = {}
+    resting: dict[NodeKey, Fused] = {}
     for found in ranked:
         node = found.candidate.node
-        if node.evidence and node.kind is Kind.MEMORY:  # a summary stands beside what it is made of
+        if node.kind is Kind.MEMORY:  # a summary stands beside what it is made of
             for span in node.evidence:
-                for scope in (node.scope, Scope()):
-                    resting.setdefault((scope, span.source), node.id)
+                resting.setdefault(span.key, found)
     if not resting:
         return ranked
-    memories = {
-        node.id: found for found in ranked if (node := found.candidate.node).evidence and node.kind is Kind.MEMORY
-    }
     out: list[Fused] = []
-    placed: set[str] = set()
+    placed: set[NodeKey] = set()
     for found in ranked:
-        node = found.candidate.node
-        owner = resting.get((node.scope, node.id))
-        taken = found if owner is None else memories[owner]._replace(score=found.score)
-        if taken.candidate.node.id not in placed:
-            placed.add(taken.candidate.node.id)
+        owner = resting.get(found.candidate.key)
+        taken = found if owner is None else owner._replace(score=found.score)
+        if taken.candidate.key not in placed:
+            placed.add(taken.candidate.key)
             out.append(taken)
     return out
 

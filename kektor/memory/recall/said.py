@@ -50,7 +50,7 @@ def _seen(
             for node in resting
             if _rejected(node, view)
             for span in node.evidence
-            if span.source == source.id
+            if span.key == source
         ]
         gone = set(touched(text, quoted)) if quoted else set()
         if rejected:

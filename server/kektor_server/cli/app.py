@@ -79,6 +79,7 @@ for name, command in (
     ("unpin", details.unpin),
     ("confirm", details.confirm),
     ("update", details.update),
+    ("share", details.share),
     ("evidence", details.evidence),
     ("link", graph.link),
     ("unlink", graph.unlink),

@@ -1,4 +1,4 @@
-"""archive, restore-memory, pin, unpin, confirm, update, evidence: what may happen to one memory but its statement."""
+"""archive, restore-memory, pin, unpin, confirm, update, share, evidence: what may happen to one memory otherwise."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from kektor_server.cli.faults import OK, Fault
 from kektor_server.cli.output import print_json, say, shown
 from kektor_server.cli.target import Where, open_target
 
-__all__ = ["archive", "confirm", "evidence", "pin", "restore_memory", "unpin", "update"]
+__all__ = ["archive", "confirm", "evidence", "pin", "restore_memory", "share", "unpin", "update"]
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")]
 
@@ -95,6 +95,31 @@ def update(
         fields["metadata"] = _json(metadata)
     with open_target(where) as target:
         return _receipt(target.call("update", fields, id), as_json)
+
+
+def share(
+    id: Id,
+    to_index: Annotated[str | None, typer.Option(help="Another index.", show_default=False)] = None,
+    to_user: Annotated[str | None, typer.Option(help="Whose the copy is.", show_default=False)] = None,
+    to_agent: Annotated[str | None, typer.Option(help="The agent it is for.", show_default=False)] = None,
+    to_project: Annotated[str | None, typer.Option(help="The project it is for.", show_default=False)] = None,
+    move: Annotated[bool, typer.Option("--move", help="Archive the original.")] = False,
+    reason: opt.Reason = None,
+    data: opt.Data = None,
+    url: opt.Url = None,
+    index: opt.Index = None,
+    user: opt.User = None,
+    agent: opt.Agent = None,
+    project: opt.Project = None,
+    as_json: opt.AsJson = False,
+) -> int:
+    """Copy a memory to another scope or index; erasing the original reaches the copy."""
+    where = Where(data, url, index, user, agent, project)
+    named = {"user": to_user, "agent": to_agent, "project": to_project}
+    scope = {name: value for name, value in named.items() if value is not None}
+    to: dict[str, Any] = {**({"index": to_index} if to_index else {}), **({"scope": scope} if scope else {})}
+    with open_target(where) as target:
+        return _receipt(target.call("share", where.fields(to=to, move=move or None, reason=reason), id), as_json)
 
 
 def evidence(

@@ -139,6 +139,7 @@ RUNS: dict[str, Run] = {
     "unpin": lambda o, p, about, f: o.pin(about, convert(rq.VerbRequest, f), p, pinned=False),
     "confirm": lambda o, p, about, f: o.confirm(about, convert(rq.ConfirmRequest, f), p),
     "update": lambda o, p, about, f: o.update(about, convert(rq.UpdateRequest, f), p),
+    "share": lambda o, p, about, f: o.share(about, convert(rq.ShareRequest, f), p),
     "evidence": _evidence,
     "link": lambda o, p, about, f: o.link(f["index"], convert(rq.LinkRequest, _without_index(f)), p),
     "unlink": lambda o, p, about, f: o.unlink(f["index"], convert(rq.UnlinkRequest, _without_index(f)), p),

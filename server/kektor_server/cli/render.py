@@ -61,8 +61,8 @@ def memory_lines(memory: Object) -> list[str]:
         f"  {memory['kind']}, layer {memory['layer'] or '-'}, index {memory['index']}, {scope}",
         f"  version {memory['version']}, recorded {memory['recorded_at']} by {memory['actor']['kind']}",
     ]
-    if memory["occurred_at"]:
-        lines.append(f"  occurred {memory['occurred_at']}")
+    if memory["occurred_label"]:
+        lines.append(f"  occurred {memory['occurred_label']}")
     if memory["tags"]:
         lines.append(f"  tags {', '.join(map(shown, memory['tags']))}")
     others = ("supersedes", "superseded_by")

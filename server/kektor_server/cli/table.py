@@ -31,7 +31,7 @@ OPERATIONS = {
     "end_session": Operation("POST", "/v1/sessions/{id}/end"),
     **{
         verb: Operation("POST", f"/v1/memories/{{id}}/{verb}")
-        for verb in ("archive", "restore", "pin", "unpin", "confirm")
+        for verb in ("archive", "restore", "pin", "unpin", "confirm", "share")
     },
     "update": Operation("PATCH", "/v1/memories/{id}"),
     "evidence": Operation("GET", "/v1/memories/{id}/evidence"),

@@ -29,17 +29,18 @@ __all__ = [
 
 
 class ScopedQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A scope in a query string; a member left out is any value."""
+    """A scope in a query string; a member left out is any value, `shared=true` is what is nobody's own."""
 
     user: str | None = None
     agent: str | None = None
     project: str | None = None
+    shared: bool = False
 
     def scope(self) -> ScopeIn | None:
         """None when no member is given."""
-        if self.user is self.agent is self.project is None:
+        if self.user is self.agent is self.project is None and not self.shared:
             return None
-        return ScopeIn(user=self.user, agent=self.agent, project=self.project)
+        return ScopeIn(user=self.user, agent=self.agent, project=self.project, shared=self.shared)
 
 
 class MemoryQuery(ScopedQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -127,8 +127,15 @@ def test_what_may_happen_to_a_memory_besides_its_statement(kektor: Door) -> None
     assert (memory["tags"], memory["pinned"]) == ([], False)
     assert kektor("confirm", saved)["id"] == saved
     assert kektor("evidence", saved) == {"items": [], "next_cursor": None}
+    copy = kektor("share", saved, "--to-project", "ferries")["id"]
+    assert kektor("get", copy)["scope"]["project"] == "ferries"
     for arguments in (["--tag", "x", "--no-tags"], ["--metadata", "{"], ["--metadata", "[]"]):
         assert kektor("update", saved, *arguments, code=2)["error"]["code"] == "invalid"
+
+
+def test_the_shell_is_told_how_a_word_goes_on(machine: Machine) -> None:
+    env = {"_KEKTOR_COMPLETE": "complete_bash", "COMP_WORDS": "kektor re", "COMP_CWORD": "1"}
+    assert {"remember", "recall", "retract", "restore-memory", "review"} <= set(machine.run(env=env).stdout.split())
 
 
 def test_memories_are_linked_and_the_links_walked(kektor: Door) -> None:

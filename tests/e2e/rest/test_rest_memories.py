@@ -6,7 +6,8 @@ from tests.support.rest import LiveServer
 
 MEMORY_FIELDS = {
     *("id", "lineage", "version", "index", "kind", "text", "metadata", "tags", "layer", "pinned", "scope", "session"),
-    *("status", "trust", "validity", "occurred_at", "recorded_at", "retired_at", "freshness", "claim", "supersedes"),
+    *("status", "trust", "validity", "occurred_at", "occurred_label", "recorded_at", "retired_at", "freshness"),
+    *("claim", "supersedes"),
     *("superseded_by", "evidence", "actor", "access"),
 }
 

@@ -52,6 +52,11 @@ COMMANDS: dict[Operation, tuple[list[str], dict[str, str]]] = {
     "confirm": (["confirm"], {"evidence": "--evidence", "reason": "--reason"}),
     "update": (["update"], {"tags": "--tag", "layer": "--layer", "metadata": "--metadata", "reason": "--reason"}),
     "evidence": (["evidence"], {}),
+    "share": (
+        ["share"],
+        {"index": "--to-index", "user": "--to-user", "agent": "--to-agent", "project": "--to-project", "move": "--move",
+         "reason": "--reason"},
+    ),
     "link": (["link"], {"weight": "--weight", "valid_from": "--valid-from", "valid_to": "--valid-to"}),
     "unlink": (["unlink"], {"reason": "--reason"}),
     "edges": (
@@ -143,6 +148,9 @@ def _positional(operation: Operation, about: str | None, given: dict[str, Any], 
     if operation in ("lift", "end_session"):
         given[operation.removesuffix("_session")] = about
         return []
+    if operation == "share":
+        to = given.pop("to")
+        given |= {**to.get("scope", {}), **({"index": to["index"]} if "index" in to else {})}
     if operation == "link":
         (edge,) = given.pop("edges")
         given |= edge

@@ -1,11 +1,14 @@
 """Memories: saving, reading and what may happen to one."""
 
+from msgspec import structs
+
 from kektor.engine.records import Receipt
 from kektor.memory.objects import Forgotten, Memory, MemoryPage
 from kektor.memory.requests import (
     ConfirmRequest,
     EvolveRequest,
     ForgetRequest,
+    ReinforceRequest,
     RememberRequest,
     ShareRequest,
     UpdateRequest,
@@ -137,11 +140,4 @@ def share(call: Call, id: str, body: ShareRequest) -> Receipt:
 @routes.post("/v1/memories/{id}/reinforce", errors=("not_found", "conflict", "blocked"))
 def reinforce(call: Call, id: str, body: ReinforceBody) -> Receipt:
     """Count a use; reading never does."""
-    return call.operations.reinforce(
-        body.index,
-        [id],
-        body.scope,
-        call.principal,
-        reason=body.reason,
-        idempotency_key=body.idempotency_key,
-    )
+    return call.operations.reinforce(ReinforceRequest(ids=[id], **structs.asdict(body)), call.principal)
