@@ -61,7 +61,7 @@ class MemoryHandle:
         self._index = index
 
     def remember(self, text: str, **fields: Any) -> Receipt:
-        """Save a statement. Fields: `id, tags, layer, session, metadata, pinned, claim, evidence, occurred_at,
+        """Save a statement. Fields: `id, tags, layer, session, metadata, pinned, claim, evidence, keys, occurred_at,
         valid_from, valid_to, idempotency_key, reason, tz`.
 
         `outcome` is `created`, `duplicate` (then `of` names the one there is) or `proposed`; Blocked when the
@@ -141,6 +141,10 @@ class MemoryHandle:
         """It was seen to hold again, by a source said since."""
         request = self._request(rq.ConfirmRequest, evidence=evidence, **fields)
         return self._operations.confirm(_id(id), request, self._principal)
+
+    def dismiss(self, id: str, key: str, **fields: Any) -> Receipt:
+        """A key led to a memory wrongly: that way counts for less from now on, and the memory stays."""
+        return self._operations.dismiss(_id(id), self._request(rq.DismissRequest, key=key, **fields), self._principal)
 
     def reinforce(self, ids: Sequence[str], **fields: Any) -> Receipt:
         """Count a use of some memories; reading never does."""

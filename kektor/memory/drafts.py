@@ -20,6 +20,7 @@ from kektor.engine.records import (
 )
 from kektor.errors import Blocked
 from kektor.memory.claims import Statement
+from kektor.memory.keys import Key
 
 __all__ = ["Draft"]
 
@@ -62,6 +63,8 @@ class Draft:
     """What cannot hold beside it."""
     doubts: frozenset[str] = frozenset()
     """Ids among them whose trust it lowers."""
+    keys: list[Key] = field(default_factory=list)
+    """Names that are to lead to it."""
     blocked: Blocked | None = None
     """Why this part of a batch is left out."""
     warnings: list[str] = field(default_factory=list)

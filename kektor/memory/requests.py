@@ -12,6 +12,7 @@ __all__ = [
     "ConfigureIndexRequest",
     "ConfirmRequest",
     "CreateIndexRequest",
+    "DismissRequest",
     "DropKvRequest",
     "EdgeIn",
     "EdgesRequest",
@@ -21,6 +22,7 @@ __all__ = [
     "ForgetRequest",
     "GraphIn",
     "HistoryMode",
+    "KeyIn",
     "LiftRequest",
     "LinkRequest",
     "ListRequest",
@@ -85,6 +87,14 @@ class _Write(Struct, forbid_unknown_fields=True, kw_only=True):
     reason: str = ""
 
 
+class KeyIn(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """A short named concept, and what else it is called."""
+
+    concept: str
+    type: str = ""
+    aliases: list[str] = []
+
+
 class RememberRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     text: str
     id: str | None = None
@@ -95,6 +105,8 @@ class RememberRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     pinned: bool = False
     claim: tuple[str, str, str] | ClaimIn | None = None
     evidence: list[EvidenceIn] = []
+    keys: list[str | KeyIn] = []
+    """Names that lead to it."""
     occurred_at: TimeIn | None = None
     valid_from: TimeIn | None = None
     valid_to: TimeIn | None = None
@@ -174,6 +186,12 @@ class ShareRequest(_Write, forbid_unknown_fields=True, kw_only=True):
 
 class LiftRequest(_Write, forbid_unknown_fields=True, kw_only=True):
     """To take a tombstone away."""
+
+
+class DismissRequest(_Write, forbid_unknown_fields=True, kw_only=True):
+    """A key led to a memory that it should not have; the memory stays as it is."""
+
+    key: str
 
 
 class ReviewRequest(_Write, forbid_unknown_fields=True, kw_only=True):

@@ -16,6 +16,8 @@ __all__ = ["STATUSES", "queue"]
 
 STATUSES = ("open", "asked", "decided", "all")
 _PAGE = 1000
+_NOT_BY_THEMSELVES = frozenset({Kind.REFLECTION, Kind.KEY})
+"""A key is decided with the memory that it was told with."""
 
 
 def queue(engine: Engine, view: View, settings: IndexSettings, status: str) -> list[Review]:
@@ -29,7 +31,7 @@ def queue(engine: Engine, view: View, settings: IndexSettings, status: str) -> l
     found += [
         _of_memory(engine, everything, settings, node)
         for node in _nodes(engine, waiting)
-        if node.status is Status.CURRENT and node.kind is not Kind.REFLECTION and node.id not in known
+        if node.status is Status.CURRENT and node.kind not in _NOT_BY_THEMSELVES and node.id not in known
     ]
     return sorted((review for review in found if _wanted(review, status)), key=lambda r: (r.created_at, r.id))
 

@@ -10,10 +10,12 @@ from kektor.ingest.conversations import IngestMessages, IngestMessagesRequest, m
 from kektor.memory import requests as rq
 from kektor.memory.claims import remainder_of
 from kektor.memory.commands.details import Confirm, Reinforce, Update
+from kektor.memory.commands.dismiss import Dismiss
 from kektor.memory.commands.lifecycle import Archive, Correct, Evolve, OnOne, Restore, Retract
 from kektor.memory.commands.remember import Remember
 from kektor.memory.drafts import Draft
 from kektor.memory.inputs import claim, end, moment, read_rule, write_scope
+from kektor.memory.keys import check_keys
 from kektor.memory.limits import LIMITS, check_id, check_layer, check_metadata, check_tags, check_text
 from kektor.memory.reading import find_one, only_by_id
 from kektor.operations.base import BaseOperations
@@ -72,6 +74,10 @@ class MemoryOperations(BaseOperations):
     def confirm(self, node_id: str, request: rq.ConfirmRequest, principal: Principal) -> Receipt:
         """It was seen to hold again."""
         return self._submit(Confirm(**self._about(node_id, request), evidence=request.evidence), principal)
+
+    def dismiss(self, node_id: str, request: rq.DismissRequest, principal: Principal) -> Receipt:
+        """A key led here wrongly: that way counts for less, and the memory stays as it is."""
+        return self._submit(Dismiss(**self._about(node_id, request), key=request.key), principal)
 
     def reinforce(self, request: rq.ReinforceRequest, principal: Principal) -> Receipt:
         """Count a use; reading never does."""
@@ -132,6 +138,7 @@ class MemoryOperations(BaseOperations):
             valid_to=valid_to,
             claim=claim(request.claim),
             evidence=_spans(request.evidence),
+            keys=check_keys(request.keys),
         )
 
     def _replacement(

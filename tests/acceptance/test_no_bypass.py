@@ -43,6 +43,7 @@ WRITES: dict[Operation, Write] = {
     "start_session": Write("start_session", lambda c, i: c.start_session("mill-new")),
     "end_session": Write("end_session", lambda c, i: c.end_session("talk")),
     "lift": Write("lift", lambda c, i: c.lift(i["lift"])),
+    "dismiss": Write("dismiss", lambda c, i: c.call("dismiss", i["dismiss"], key="mill stream")),
     "review": Write("review", lambda c, i: c.review(i["review"], "reject")),
     "link": Write("link", lambda c, i: c.link(i["link"], "near", i["update"])),
     "unlink": Write("unlink", lambda c, i: c.unlink(i["unlink"], "near", i["update"])),
@@ -65,7 +66,7 @@ LIBRARY = {
     **{f"MemoryHandle.{name}": name for name in ("remember", "evolve", "correct", "retract", "archive", "restore",
                                                  "pin", "unpin", "update", "confirm", "reinforce", "forget", "lift",
                                                  "share", "start_session", "end_session",
-                                                 "review", "link", "unlink")},
+                                                 "review", "dismiss", "link", "unlink")},
     "MemoryHandle.ingest_messages": "ingest",
     "KvHandle.put": "kv_put",
     "KvHandle.delete": "kv_delete",
@@ -185,6 +186,7 @@ def _prepare(stage: Stage) -> Ids:
     ids["lift"] = prepared.tombstones()[0]["id"]
     prepared.remember("The owner of the mill is Jens")
     ids["review"] = prepared.remember("The owner of the mill is Ada")["reflection"]
+    ids["dismiss"] = prepared.remember("The mill stands by a stream", keys=["mill stream"])["id"]
     ids["message"] = prepared.ingest("talk", [{"role": "user", "content": "The mill still stands"}])["ids"][0]
     for name in ("raw-patch", "raw-delete"):
         prepared.upsert({"id": name, "text": name})
@@ -214,11 +216,12 @@ def _are_refused(stage: Stage, caller: Caller, operations: list[Operation], ids:
 def _fingerprint(stage: Stage, ids: Ids) -> Any:
     """Everything there is in the index, as the operator sees it."""
     operator = stage.operator
-    kinds = ["memory", "source", "session", "summary"]
+    kinds = ["memory", "source", "session", "summary", "reflection", "key"]
     listed = operator.list(include=["superseded", "archived", "rejected"], kinds=kinds, limit=1000)
     parts = ("id", "text", "status", "trust", "tags", "metadata", "pinned", "access", "freshness")
     told = [[item[part] for part in parts[:-1]] + [item["freshness"]["confirmations"]] for item in listed]
-    edges = [(edge["src"], edge["dst"]) for edge in operator.edges(ids["update"])]
+    ends = [*operator.edges(ids["update"]), *operator.edges(ids["dismiss"])]
+    edges = [(edge["src"], edge["dst"], edge["weight"]) for edge in ends]
     stones = [stone["id"] for stone in operator.tombstones()]
     values = [isinstance(tried(lambda k=key: operator.call("kv_get", k)), Refused) for key in ("mill-old", "mill-new")]
     return told, edges, stones, values, len(operator.call("indexes")["items"])

@@ -9,6 +9,7 @@ from kektor.engine.port import Transaction
 from kektor.engine.records import Edge, Kind, Moment, Node, NodeKey, Receipt, State, Trust
 from kektor.errors import Conflict
 from kektor.memory.commands.base import MemoryCommand, key_of
+from kektor.memory.commands.dismiss import lead_to
 from kektor.memory.commands.versions import evolved, link_evidence, place, step, supersede
 from kektor.memory.drafts import Draft
 
@@ -24,6 +25,13 @@ class Remember(MemoryCommand):
 
     def stage(self, tx: Transaction, principal: Principal) -> Receipt:
         draft = self.drafts[0]
+        receipt = self._save(draft, tx, principal)
+        kept = tx.node(self.index, NodeKey(draft.scope, receipt.id or ""))
+        if kept is not None and draft.keys:
+            lead_to(tx, self, principal, kept, draft.keys)
+        return receipt
+
+    def _save(self, draft: Draft, tx: Transaction, principal: Principal) -> Receipt:
         if draft.duplicate_of is not None:
             return merge_into(tx, draft, principal)
         if tx.node(self.index, draft.key) is not None:

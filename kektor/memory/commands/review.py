@@ -22,6 +22,7 @@ from kektor.memory.commands.versions import (
     step,
     supersede,
 )
+from kektor.memory.keys import ROUTES
 from kektor.memory.policies.authority import decides
 from kektor.memory.tombstones import bury, claim_digest
 
@@ -87,6 +88,10 @@ class Decide(MemoryCommand):
 
     def _accept(self, subject: Node, tx: Transaction, principal: Principal) -> Receipt:
         old, how = replaced_by(tx, self.index, subject)
+        for edge, src, _ in tx.edges(self.index, key_of(subject), "in"):
+            key = tx.node(self.index, src) if edge.rel == ROUTES else None
+            if key is not None and key.trust is Trust.PROPOSED:
+                step(tx, self, principal, key, trust=Trust.ACCEPTED)
         if old is None:
             step(tx, self, principal, subject, trust=Trust.ACCEPTED)
             return Receipt("accepted", id=subject.id, version=subject.version)

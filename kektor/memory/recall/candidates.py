@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kektor.engine.port import Engine, Vector
 from kektor.engine.records import Kind, Node, NodeKey
 from kektor.engine.view import View
+from kektor.memory.keys import routed
 from kektor.memory.recall.question import Question
 
 __all__ = ["REACH", "Candidate", "Vectors", "gather"]
@@ -29,6 +30,8 @@ class Candidate(NamedTuple):
     text: float
     exact: bool = False
     around: tuple[tuple[NodeKey, ...], ...] = ()
+    way: float = 0.0
+    """The weight of the best way that a key named in the question leads here."""
 
     @property
     def key(self) -> NodeKey:
@@ -55,12 +58,15 @@ def gather(engine: Engine, view: View, question: Question, vectors: Vectors | No
     named = {NodeKey(node.scope, node.id) for name in question.possible_ids for node in engine.find(view, name)}
     keys = dict.fromkeys(found.key for rank in zip_longest(*sides) for found in rank if found is not None)
     keys.update(dict.fromkeys(sorted(named)))
+    ways = routed(engine, view, question.text)
+    shown = engine.admits(view, list(ways))
+    keys.update((key, None) for key, seen in zip(ways, shown, strict=True) if seen)
     for steps in engine.neighbours(view, list(keys)[:_WIDENED], reach=REACH):
         keys.update((key, None) for step in steps for key in step)
     wanted = list(keys)
     nodes = engine.fetch(view, wanted)
     return [
-        Candidate(node, by_vector, by_text, key in named, around)
+        Candidate(node, by_vector, by_text, key in named, around, ways.get(key, 0.0))
         for key, node, by_vector, by_text, around in zip(
             wanted,
             nodes,

@@ -39,6 +39,9 @@ WEIGHTS = Weights()
 _EXACT = 100.0
 """A node named by its id outranks whatever resembles the words."""
 
+_WAY = 1.0
+"""What a key that the question names adds for the memories it leads to, times the weight of that way."""
+
 _SHORT = 15
 _LENGTHS = (-1.2, 0.9)
 _LEADING = 3
@@ -94,6 +97,8 @@ def _own(candidate: Candidate, best_text: float, weights: Weights) -> dict[str, 
     }
     if candidate.exact:
         parts["key"] = _EXACT
+    elif candidate.way:
+        parts["key"] = _WAY * candidate.way
     return parts
 
 

@@ -34,6 +34,10 @@ _BY_MODEL = {"all-MiniLM-L6-v2": Thresholds(floor=0.22, sure=0.42)}
 _UNKNOWN = Thresholds(floor=0.25, sure=0.5)
 
 
+_LEADS = 0.5
+"""A key that the question names leads to an answer as long as its way was not dismissed too often."""
+
+
 def thresholds_for(model: str) -> Thresholds:
     """Calibrated values of a known model, cautious ones of another."""
     return next((values for name, values in _BY_MODEL.items() if name in model), _UNKNOWN)
@@ -84,12 +88,17 @@ def _leans(found: Fused, standing: set[NodeKey]) -> bool:
 def _holds(found: Fused, thresholds: Thresholds) -> bool:
     """Whether one candidate is enough for an answer: by a word, by its id, or by meaning alone."""
     candidate = found.candidate
-    return candidate.exact or candidate.text > 0 or (candidate.vector or 0.0) >= thresholds.alone
+    return (
+        candidate.exact
+        or candidate.way >= _LEADS
+        or candidate.text > 0
+        or (candidate.vector or 0.0) >= thresholds.alone
+    )
 
 
 def _relevant(found: Fused, thresholds: Thresholds) -> bool:
     candidate = found.candidate
-    if candidate.exact:
+    if candidate.exact or candidate.way >= _LEADS:
         return True
     if candidate.vector is None:
         return candidate.text > 0

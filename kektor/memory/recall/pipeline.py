@@ -10,6 +10,7 @@ from kektor.engine.port import Engine
 from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Status
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
+from kektor.memory.keys import connected, nearest
 from kektor.memory.objects import Hit, NearMiss, Premise, Recall, memory_of
 from kektor.memory.recall.alike import Ordered, latest_first
 from kektor.memory.recall.candidates import Candidate, Vectors, gather
@@ -63,7 +64,9 @@ def recall(
         judged = judged._replace(status="empty")
     # Only what answers stands for the source it rests on, which may say more than the memory quotes of it.
     now = view.now if view.as_of is None else view.as_of
-    hits = [_hit(entry, settings, view, origins) for entry in latest_first(_group_evidence(judged.relevant), k, now)]
+    hits = [
+        _hit(engine, entry, settings, view, origins) for entry in latest_first(_group_evidence(judged.relevant), k, now)
+    ]
     packed = pack(as_seen_today(context, view, hits), budget_tokens, context.tokenizer.counts, now)
     return Recall(
         status=judged.status,
@@ -71,7 +74,7 @@ def recall(
         context=packed.context,
         tokens=packed.tokens,
         dropped=packed.dropped,
-        nearest_keys=list(judged.premise.nearest),
+        nearest_keys=_nearest_keys(engine, view, query, judged),
         near_misses=_near(context, settings, view, judged.near_misses[:k]),
         premise=Premise(
             at_risk=judged.premise.at_risk,
@@ -88,6 +91,12 @@ def _vectors(context: MemoryContext, settings: IndexSettings, question: Question
     texts = list(dict.fromkeys([question.text, question.said]))
     found = context.embed(settings, texts, kind="query")
     return None if found is None else Vectors(found[0], found[-1] if len(texts) > 1 else found[0])
+
+
+def _nearest_keys(engine: Engine, view: View, query: str, judged: Judged) -> list[str]:
+    """Names that may have been meant; where nothing answers also the keys that share most with the question."""
+    keys = nearest(engine, view, query) if judged.status == "no_match" else []
+    return list(dict.fromkeys([*judged.premise.nearest, *keys]))
 
 
 def _with_predecessors(view: View) -> View:
@@ -166,10 +175,13 @@ def _group_evidence(ranked: Sequence[Fused]) -> Sequence[Fused]:
     return out
 
 
-def _hit(entry: Ordered, settings: IndexSettings, view: View, origins: dict[NodeKey, str | None]) -> Hit:
+def _hit(
+    engine: Engine, entry: Ordered, settings: IndexSettings, view: View, origins: dict[NodeKey, str | None]
+) -> Hit:
     found, told_earlier = entry
     node = found.candidate.node
     return Hit(
+        connected_keys=connected(engine, view, node),
         memory=memory_of(node, settings, now=view.now, known_at=view.known_at),
         score=found.score,
         scores=found.parts,

@@ -164,6 +164,7 @@ REMEMBER = Tool(
     arguments={
         "text": text("The statement: one sentence that is understood without this conversation."),
         "tags": array(text(), "A few words to file it under."),
+        "keys": array(text(), "Names by which it will be asked for that the text does not say."),
         "layer": text("semantic (facts, the default), episodic (what happened) or procedural (how to do something)."),
         "valid_from": text(f"Since when it holds: {TIME}."),
         "valid_to": text(f"Until when it holds: {TIME}; 2024 holds through the end of 2024."),

@@ -21,7 +21,7 @@ Operation = Literal[
     "path", "upsert", "node", "nodes", "patch", "delete", "search", "search_batch", "indexes", "create_index",
     "configure_index", "drop_index", "stats", "export", "delete_memory", "tombstones", "lift", "erasures",
     "erasure", "jwks", "share", "start_session", "end_session", "sessions", "sources",
-    "reviews", "review", "kv_get", "kv_put", "kv_delete",
+    "reviews", "review", "dismiss", "kv_get", "kv_put", "kv_delete",
 ]  # fmt: skip
 
 

@@ -26,6 +26,7 @@ ROUTES: dict[Operation, tuple[str, str]] = {
     "unpin": ("POST", "/v1/memories/{id}/unpin"),
     "update": ("PATCH", "/v1/memories/{id}"),
     "delete_memory": ("DELETE", "/v1/memories/{id}"),
+    "dismiss": ("POST", "/v1/memories/{id}/dismiss"),
     "confirm": ("POST", "/v1/memories/{id}/confirm"),
     "reinforce": ("POST", "/v1/memories/{id}/reinforce"),
     "forget": ("POST", "/v1/forget"),

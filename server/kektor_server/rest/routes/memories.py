@@ -6,6 +6,7 @@ from kektor.engine.records import Receipt
 from kektor.memory.objects import Forgotten, Memory, MemoryPage
 from kektor.memory.requests import (
     ConfirmRequest,
+    DismissRequest,
     EvolveRequest,
     ForgetRequest,
     ReinforceRequest,
@@ -129,6 +130,12 @@ def unpin(call: Call, id: str, body: VerbRequest) -> Receipt:
 def confirm(call: Call, id: str, body: ConfirmRequest) -> Receipt:
     """It was seen to hold again, as a source says when `evidence` names one."""
     return call.operations.confirm(id, body, call.principal)
+
+
+@routes.post("/v1/memories/{id}/dismiss", errors=("not_found", "conflict", "blocked"))
+def dismiss(call: Call, id: str, body: DismissRequest) -> Receipt:
+    """A key led here wrongly: that way counts for less, and the memory stays as it is."""
+    return call.operations.dismiss(id, body, call.principal)
 
 
 @routes.post("/v1/memories/{id}/share", creates=is_new, errors=("not_found", "conflict", "blocked"))
