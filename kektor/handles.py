@@ -332,18 +332,18 @@ class KvHandle:
 
     def get(self, key: str) -> KvEntry:
         """`value` and `version`; NotFound when there is none."""
-        return self._operations.kv_get(self._index, key, self._principal)
+        return self._operations.kv_get(self._index, typed(str, key, field="key"), self._principal)
 
     def put(self, key: str, value: Any, **fields: Any) -> KvEntry:
         """Store a value. Fields: `if_match` (the version that must be there, as text), `only_new, idempotency_key,
         reason`."""
         request = convert(rq.PutKvRequest, {"index": self._index, "value": value, **plain(fields)})
-        return self._operations.kv_put(key, request, self._principal)
+        return self._operations.kv_put(typed(str, key, field="key"), request, self._principal)
 
     def delete(self, key: str, **fields: Any) -> Receipt:
         """Take a value away; NotFound when there is none."""
         request = convert(rq.DropKvRequest, {"index": self._index, **plain(fields)})
-        return self._operations.kv_delete(key, request, self._principal)
+        return self._operations.kv_delete(typed(str, key, field="key"), request, self._principal)
 
 
 class SessionHandle:

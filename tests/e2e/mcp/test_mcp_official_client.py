@@ -37,6 +37,8 @@ def test_every_tool_is_listed_and_called(machine: Machine, mode: str, version: s
             assert result.structured_content is not None  # which the client has held against the schema
             return result.structured_content
 
+        await call("start_session", id="handover")
+        await call("review")
         dana = await call("remember", text="Dana owns the Henderson account")
         erik = await call("remember", text="Erik maintains the ferry timetable")
         assert (await call("recall", query="Who owns the Henderson account?"))["hits"][0]["id"] == dana["id"]
@@ -46,6 +48,7 @@ def test_every_tool_is_listed_and_called(machine: Machine, mode: str, version: s
         assert len((await call("explore", id=priya["id"]))["nodes"]) >= 2
         await call("retract", id=erik["id"], reason="misheard")
         assert (await call("forget", ids=[priya["id"]], mode="archive"))["matched"]
+        await call("end_session", session="handover")
         assert listed == {"confirm"}  # an agent confirms with a source, and there is none here
         result = await client.call_tool("confirm", {"id": dana["id"], "evidence": "nobody"})
         assert result.is_error

@@ -223,7 +223,7 @@ def test_recall_answers_with_context_and_says_when_it_cannot(live: LiveServer) -
     found = live.ok(live.http.post("/v1/recall", json=asked))
     assert found.keys() == {
         *("status", "hits", "context", "tokens", "dropped", "nearest_keys", "near_misses", "premise"),
-        *("history_used", "trace_id", "trace"),
+        *("history_used", "trace_id", "trace", "plan"),
     }
     assert found["hits"][0]["memory"]["text"] == "Dana owns the Henderson account"
     assert "Dana owns the Henderson account" in found["context"]

@@ -71,6 +71,21 @@ def _calls() -> dict[str, tuple[Callable[[kektor.Database, dict[str, Any]], Any]
         "reinforce": (mem("reinforce", "ids", ids=["m"]), _fields(rq.ReinforceRequest)),
         "forget": (mem("forget", ids=["gone"]), _fields(rq.ForgetRequest)),
         "lift": (mem("lift", "id", id="t"), ["id", *_fields(rq.LiftRequest)]),
+        "share": (mem("share", "id", id="m", to={"scope": {"user": "bob"}}), ["id", *_fields(rq.ShareRequest)]),
+        "start_session": (mem("start_session", "id", id="s"), _fields(rq.StartSessionRequest)),
+        "end_session": (mem("end_session", "session", session="s"), ["session", *_fields(rq.EndSessionRequest)]),
+        "sessions": (mem("sessions"), ["limit", "cursor"]),
+        "reviews": (mem("reviews"), ["status"]),
+        "review": (mem("review", "id", id="r", decision="accept"), ["id", *_fields(rq.ReviewRequest)]),
+        "kv get": (lambda db, given: db.memory(user="alice").kv.get(given["key"]), ["key"]),
+        "kv put": (
+            lambda db, given: db.memory(user="alice").kv.put(**{"key": "k", "value": 1, **given}),
+            ["key", *_fields(rq.PutKvRequest, "scope")],
+        ),
+        "kv delete": (
+            lambda db, given: db.memory(user="alice").kv.delete(**{"key": "gone", **given}),
+            ["key", *_fields(rq.DropKvRequest, "scope")],
+        ),
         "ingest_messages": (
             mem("ingest_messages", "messages", messages=[{"role": "user", "content": "hi"}], session="s"),
             _fields(IngestMessagesRequest),
