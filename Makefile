@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 9091
 
-.PHONY: help setup run test check bench inspect fmt clean
+.PHONY: help setup run test faults check bench inspect fmt clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F ':.*?## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -18,6 +18,10 @@ run: setup ## Start the demo server on 127.0.0.1:9091 (PORT=… for another)
 
 test: setup ## Run all tests
 	@$(BIN)/python -m pytest -n auto --dist worksteal
+
+faults: setup ## Kill, cut, fill and damage at length (KEKTOR_FAULT_ROUNDS, KEKTOR_FAULT_SECONDS for other lengths)
+	@KEKTOR_FAULT_ROUNDS=$${KEKTOR_FAULT_ROUNDS:-500} KEKTOR_FAULT_SECONDS=$${KEKTOR_FAULT_SECONDS:-900} \
+		$(BIN)/python -m pytest -q -s tests/faults
 
 check: setup ## Lint, types, import rules, Rust format, lints and tests
 	@scripts/check

@@ -2,7 +2,9 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -10,28 +12,33 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec import structs
 
 from kektor import models
-from kektor.contract import convert, plain, typed
-from kektor.engine.gateway import Gateway, Grant, Principal
+from kektor.contract import convert, plain, plain_value, typed
+from kektor.engine.gateway import Gateway, Grant, Principal, Unit
 from kektor.engine.local import LocalEngine
 from kektor.engine.port import Engine
 from kektor.engine.records import Actor, IndexSettings
 from kektor.engine.view import ScopeRule
 from kektor.errors import Invalid, NotFound
 from kektor.handles import IndexHandle, MemoryHandle
+from kektor.memory.compaction import Compaction, Compactor
 from kektor.memory.context import MemoryContext
+from kektor.memory.forgetting.gone import BytesGone
 from kektor.memory.inputs import read_rule
 from kektor.memory.policies import write_policies
 from kektor.memory.requests import CreateIndexRequest, ScopeIn
 from kektor.models import Embedder
 from kektor.operations import Operations
+from kektor.operations.admin import CompactRequest
+from kektor.operations.audit import AuditItem, AuditReport, AuditRequest
 from kektor.storage.store import Durability
 from kektor.text import Digester
 
 if TYPE_CHECKING:
     from kektor.storage.keys import KeyRing
 
-__all__ = ["Database", "open"]
+__all__ = ["Database", "Transaction", "open"]
 
+_AUDIT_PAGE = 1000
 ALL_RIGHTS = frozenset({"read", "write", "review", "admin"})
 
 
@@ -114,13 +121,25 @@ class Database:
             jwks=lambda: signing().jwks(),
         )
         self.gateway = Gateway(engine, write_policies(context))
+        self._compactor = Compactor(engine)
+        self._compactor.when_gone.append(
+            lambda done, at: self._say(BytesGone(context=context, before=done.time, at=at))
+        )
+        self.gateway.subscribe(self._compactor.noticed)
+        if any(erasure.bytes_gone_at is None for erasure in engine.erasures()):
+            self._compactor.request()  # the run that was ahead when the database was closed
         self.operations = Operations(
             engine,
             self.gateway,
             context,
             resolve_embedder=self._models.get,
             default_embedder=self._models.default,
+            compactor=self._compactor,
         )
+
+    def _say(self, done: BytesGone) -> None:
+        by = Principal(Actor(channel="compaction"), ALL_RIGHTS, (Grant(None),))
+        self.gateway.submit(done, by)
 
     @property
     def signing_keys(self) -> "KeyRing":
@@ -170,12 +189,55 @@ class Database:
         """Drop an index with all it holds."""
         self.operations.drop_index(typed(str, name, field="name"), self.principal())
 
+    @contextmanager
+    def transaction(self) -> Iterator["Transaction"]:
+        """Several writes as one: all are stored when the block ends, or none of them.
+
+        >>> with db.transaction() as tx:          # doctest: +SKIP
+        ...     tx.memory().remember("Dana owns the Henderson account")
+        ...     tx.index("docs").delete(["draft"])
+
+        What is read by id, listed or counted through `tx` is what it has written so far; searching sees only what is
+        stored. Other writers wait from its first write or read on, so keep it short. A write that fails undoes all.
+        """
+        with self.gateway.together() as unit:
+            yield Transaction(self, unit)
+
+    def audit(
+        self,
+        *,
+        since: str | int | float | datetime | date | None = None,
+        id: str | None = None,
+        actor: str | None = None,
+    ) -> list[AuditItem]:
+        """Who did what, oldest first: since a time, to an id, by an actor. No text of memories is in it."""
+        asked = {"since": plain_value(since), "id": id, "actor": actor, "limit": _AUDIT_PAGE}
+        told: list[AuditItem] = []
+        cursor: str | None = None
+        while True:
+            page = self.operations.audit(convert(AuditRequest, {**asked, "cursor": cursor}), self.principal())
+            told += page.items
+            if (cursor := page.next_cursor) is None:
+                return told
+
+    def verify_audit(self) -> AuditReport:
+        """Whether every event is as it was noted, in its place, and none is missing."""
+        return self.operations.verify_audit(self.principal())
+
     def checkpoint(self) -> int:
         """Write a checkpoint of everything committed; returns its log sequence number."""
         return self.engine.checkpoint()
 
+    def compact(self, *, wait: bool = True) -> Compaction:
+        """Rid the files of everything erased: log, checkpoints, audit. Erasing asks for it by itself, a minute later.
+
+        Without `wait` it only sees to it that a run is ahead.
+        """
+        return self.operations.compact(CompactRequest(wait), self.principal())
+
     def close(self) -> None:
         """Checkpoint what is new and give the directory up; safe to call twice."""
+        self._compactor.close()
         self.engine.close()
 
     def __enter__(self) -> Self:
@@ -183,6 +245,32 @@ class Database:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+class Transaction:
+    """What `Database.transaction` gives: the handles of a database, whose writes become one."""
+
+    def __init__(self, database: Database, unit: Unit) -> None:
+        self._database = database
+        self._operations = database.operations.within(unit)
+
+    def memory(
+        self,
+        index: str = "default",
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        project: str | None = None,
+    ) -> MemoryHandle:
+        """See `Database.memory`."""
+        rule = read_rule(ScopeIn(user=user, agent=agent, project=project))
+        return MemoryHandle(self._operations, self._database.principal(index, rule), index)
+
+    def index(self, name: str) -> IndexHandle:
+        """See `Database.index`."""
+        if self._operations.engine.index(name) is None:
+            raise NotFound(f"there is no index {name!r}", field="index")
+        return IndexHandle(self._operations, self._database.principal(name), name)
 
 
 def _keys_in_memory() -> "Callable[[], KeyRing]":

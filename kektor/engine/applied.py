@@ -3,10 +3,11 @@
 Applying reads no clock, no model and no policy: live and at replay it gives the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kektor.engine import effects as fx
+from kektor.engine.audit import Entry
 from kektor.engine.space import IndexSpace
 from kektor.engine.tables import SmallTables
 from kektor.engine.visible import ViewCompiler
@@ -46,6 +47,13 @@ class Applied:
         for number in touched & self.compilers.keys():
             self.compilers[number].invalidate()
         self.tables.time = record.time
+        self.pass_over(lsn, record.entries)
+
+    def pass_over(self, lsn: int, entries: Sequence[Entry]) -> None:
+        """Be behind one transaction, as far as its audit goes."""
+        self.tables.audit_count += len(entries)
+        if entries:
+            self.tables.audit_head = entries[-1].hash
         self.lsn = lsn
 
     def _put_index(self, effect: fx.PutIndex, lsn: int) -> None:

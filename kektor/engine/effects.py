@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from kektor.engine.records import Actor, Edge, Erasure, Evidence, IndexSettings, Node, Scope, State, Tombstone
+from kektor.engine.audit import Entry, Side
+from kektor.engine.records import Edge, Erasure, Evidence, IndexSettings, Node, Scope, State, Tombstone
 
 __all__ = [
     "AddVector",
@@ -20,7 +21,6 @@ __all__ = [
     "DropNode",
     "Effect",
     "EndEdge",
-    "Event",
     "KeepOutcome",
     "LiftTombstone",
     "PutEdge",
@@ -32,6 +32,7 @@ __all__ = [
     "SetState",
     "TransactionRecord",
     "decode",
+    "decode_audit",
     "encode",
 ]
 
@@ -89,6 +90,8 @@ class DropNode(Struct, frozen=True, array_like=True, tag=6):
 
     index: int
     slot: int
+    replaced: bool = False
+    """A new node takes its place at once, so that the words of the old one may stay in a file until it is merged."""
 
 
 class PutEdge(Struct, frozen=True, array_like=True, tag=7):
@@ -170,26 +173,26 @@ Effect: TypeAlias = (
 )
 
 
-class Event(Struct, frozen=True, array_like=True):
-    """Who did what to which ids: the audit's part of the frame. It holds no text of memories."""
-
-    operation: str
-    actor: Actor
-    index: str = ""
-    scope: Scope = Scope()
-    ids: tuple[str, ...] = ()
-    reason: str = ""
-
-
 class TransactionRecord(Struct, frozen=True, array_like=True):
-    """The payload of one frame."""
+    """The payload of one frame: what changes, and the part of the audit that tells of it, with its values."""
 
     time: int
-    event: Event
     effects: tuple[Effect, ...]
+    entries: tuple[Entry, ...]
+    sides: tuple[Side, ...]
+
+
+class _AuditOnly(Struct, frozen=True, array_like=True):
+    """The same, without looking at the effects."""
+
+    time: int
+    effects: msgspec.Raw
+    entries: tuple[Entry, ...]
+    sides: tuple[Side, ...]
 
 
 _decoder = msgspec.msgpack.Decoder(TransactionRecord)
+_audit_decoder = msgspec.msgpack.Decoder(_AuditOnly)
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -200,3 +203,9 @@ def encode(record: TransactionRecord) -> bytes:
 def decode(payload: bytes) -> TransactionRecord:
     """Raises msgspec.MsgspecError on bytes that are no transaction."""
     return _decoder.decode(payload)
+
+
+def decode_audit(payload: bytes) -> tuple[tuple[Entry, ...], tuple[Side, ...]]:
+    """A transaction's entries and their values."""
+    record = _audit_decoder.decode(payload)
+    return record.entries, record.sides

@@ -6,8 +6,7 @@ stages its effects, and the transaction is committed with its event and its idem
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Sequence
-from enum import Enum
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol
 
 import msgspec
@@ -15,11 +14,12 @@ from msgspec import Struct
 
 from kektor.engine.notices import Notices, Written
 from kektor.engine.port import Engine, Transaction
-from kektor.engine.records import Actor, Receipt, Scope
+from kektor.engine.records import Actor, Event, Receipt, Scope
 from kektor.engine.view import ScopeRule
+from kektor.engine.within import within
 from kektor.errors import Blocked, Conflict, Forbidden, Internal, Unavailable
 
-__all__ = ["Command", "Gateway", "Grant", "Policy", "Principal", "Right"]
+__all__ = ["Command", "Gateway", "Grant", "Policy", "Principal", "Right", "Unit"]
 
 Right = str
 """`read`, `write`, `review` or `admin`."""
@@ -98,11 +98,11 @@ class Gateway:
             raise Internal("a database does not open without its write policies")
         self.engine = engine
         self.policies = tuple(policies)
-        self._notices = Notices()
+        self.notices = Notices()
 
     def subscribe(self, listener: Callable[[Written], None]) -> Callable[[], None]:
         """Be told of every write, after it is durable and in the order of the log; returns how to stop."""
-        return self._notices.subscribe(listener)
+        return self.notices.subscribe(listener)
 
     @property
     def last_lsn(self) -> int:
@@ -112,82 +112,137 @@ class Gateway:
 
     def submit(self, command: Command, principal: Principal) -> Receipt:
         """Run one command to its receipt; the write is durable when this returns."""
+        with self.together() as unit:
+            return unit.submit(command, principal)
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator["Unit"]:
+        """Commands that become one frame of the log, or none: all of them are stored, or nothing is.
+
+        No other writer gets in between from the first one (or the first read within) on. When the block ends without
+        an error everything is committed and durable; a command that failed has undone them all, whoever caught it.
+        """
+        unit = Unit(self)
         try:
-            receipt, lsn, outcome = self._run(command, principal)
-        except (Blocked, Forbidden) as refusal:
-            ids = [str(refusal.details["tombstone"])] if "tombstone" in refusal.details else []
-            self._record_refusal(command, principal, ids)
-            refusal.audited = True
-            raise
-        written = None
+            yield unit
+            lsn = unit.commit()
+        finally:
+            unit.end()
+            for command, principal, refusal in unit.refused:
+                stones = [str(refusal.details["tombstone"])] if "tombstone" in refusal.details else []
+                self._record_refusal(command, principal, stones)
+                refusal.audited = True
+        told: list[Written] = []
         try:
             self.engine.wait(lsn)
-            written = Written(
-                lsn, command.operation, command.index, command.scope, command.of_one_scope, principal.actor, receipt
-            )
+            told = [_written(lsn, *done) for done in unit.committed]
         finally:
-            if outcome is _Outcome.COMMITTED:
-                self._notices.end(lsn, written)
-        left_out = [*_left_out(receipt), *dict.fromkeys(command.withheld)]
-        if left_out and outcome is not _Outcome.REPEATED:
-            self._record_refusal(command, principal, left_out)
-        return receipt
+            if unit.committed:
+                self.notices.end(lsn, told)
+        for command, principal, receipt in unit.answered:
+            if left_out := [*_left_out(receipt), *dict.fromkeys(command.withheld)]:
+                self._record_refusal(command, principal, left_out)
 
     def note(self, operation: str, principal: Principal, *, ids: Sequence[str] = (), reason: str = "") -> None:
         """Put down an event that changes nothing here: a token given out, a call denied. Durable when this returns."""
         with self.engine.transaction() as tx:
-            lsn = tx.commit(operation, principal.actor, index="", scope=Scope(), ids=ids, reason=reason)
+            tx.note(Event(operation, principal.actor, "", Scope(), tuple(ids), reason))
+            lsn = tx.commit()
         self.engine.wait(lsn)
-
-    def _run(self, command: Command, principal: Principal) -> "tuple[Receipt, int, _Outcome]":
-        """The receipt, the LSN it waits for, and what came of it."""
-        for policy in self.policies:
-            policy.before(command, principal, self.engine)
-        command.prepare(self.engine, principal)
-        with self.engine.transaction() as tx:
-            key = _idempotency_key(command, principal)
-            request = _digest(command.operation, command.request()) if key else b""
-            if key is not None and (known := tx.outcome(key)) is not None:
-                return _repeat(known, request, command), tx.next_lsn - 1, _Outcome.REPEATED
-            command.resolve(tx, principal)
-            for policy in self.policies:
-                policy.check(command, principal, tx)
-            receipt = command.stage(tx, principal)
-            if not tx.changes and key is None:
-                lsn = tx.next_lsn - 1
-                return msgspec.structs.replace(receipt, lsn=lsn), lsn, _Outcome.UNCHANGED
-            receipt = msgspec.structs.replace(receipt, lsn=tx.next_lsn)
-            if key is not None:
-                tx.keep_outcome(key, request, msgspec.msgpack.encode(receipt))
-            lsn = _commit(tx, command, principal, command.operation, _ids(receipt))
-            self._notices.begin(lsn)
-            return receipt, lsn, _Outcome.COMMITTED
 
     def _record_refusal(self, command: Command, principal: Principal, ids: Sequence[str]) -> None:
         """A refused write, or part of one, leaves its event before it is told, so that no attempt is ever invisible."""
         with contextlib.suppress(Unavailable):
             with self.engine.transaction() as tx:
-                lsn = _commit(tx, command, principal, f"refused:{command.operation}", ids)
+                tx.note(_event(command, principal, f"refused:{command.operation}", ids))
+                lsn = tx.commit()
             self.engine.wait(lsn)
 
 
-class _Outcome(Enum):
-    """Committed now; nothing to change; or a repeat of an earlier one under the same key."""
+class Unit:
+    """What `Gateway.together` gives: `submit` as the gateway has it, and `engine`, which reads what was staged."""
 
-    COMMITTED = "committed"
-    UNCHANGED = "unchanged"
-    REPEATED = "repeated"
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._held = contextlib.ExitStack()
+        self._tx: Transaction | None = None
+        self._failure: BaseException | None = None
+        self.engine = within(gateway.engine, self._begin)
+        self.answered: list[tuple[Command, Principal, Receipt]] = []
+        """All but repeats of what was answered before."""
+        self.committed: list[tuple[Command, Principal, Receipt]] = []
+        """Those of them that changed something."""
+        self.refused: list[tuple[Command, Principal, Blocked | Forbidden]] = []
+
+    def submit(self, command: Command, principal: Principal) -> Receipt:
+        """Run one command; what it did is seen within, and stored with all the others."""
+        self._refuse_after_failure()
+        try:
+            # The first one is made ready, which may be slow, before other writers are kept waiting.
+            engine = self._gateway.engine if self._tx is None else self.engine
+            for policy in self._gateway.policies:
+                policy.before(command, principal, engine)
+            command.prepare(engine, principal)
+            return self._stage(self._begin(), command, principal)
+        except BaseException as error:
+            self._failure = error
+            if isinstance(error, Blocked | Forbidden):
+                self.refused.append((command, principal, error))
+            raise
+
+    def commit(self) -> int:
+        """Queue the frame of all that was staged; the LSN to wait for."""
+        self._refuse_after_failure()
+        if self._tx is None:
+            return 0
+        if not self.committed:
+            return self._tx.next_lsn - 1
+        lsn = self._tx.commit()
+        self._gateway.notices.begin(lsn)
+        return lsn
+
+    def end(self) -> None:
+        """Let other writers in again; what was not committed is gone."""
+        self._held.close()
+
+    def _begin(self) -> Transaction:
+        if self._tx is None:
+            self._tx = self._held.enter_context(self._gateway.engine.transaction())
+        return self._tx
+
+    def _refuse_after_failure(self) -> None:
+        if self._failure is not None:
+            raise Conflict(
+                f"nothing of this transaction was stored, since one of its writes failed: {self._failure}"
+            ) from self._failure
+
+    def _stage(self, tx: Transaction, command: Command, principal: Principal) -> Receipt:
+        key = _idempotency_key(command, principal)
+        request = _digest(command.operation, command.request()) if key else b""
+        if key is not None and (known := tx.outcome(key)) is not None:
+            return _repeat(known, request, command)
+        command.resolve(tx, principal)
+        for policy in self._gateway.policies:
+            policy.check(command, principal, tx)
+        staged = tx.staged
+        receipt = command.stage(tx, principal)
+        changed = tx.staged != staged or key is not None
+        receipt = msgspec.structs.replace(receipt, lsn=tx.next_lsn if changed else tx.next_lsn - 1)
+        self.answered.append((command, principal, receipt))
+        if changed:
+            if key is not None:
+                tx.keep_outcome(key, request, msgspec.msgpack.encode(receipt))
+            tx.note(_event(command, principal, command.operation, _ids(receipt)))
+            self.committed.append((command, principal, receipt))
+        return receipt
 
 
-def _commit(tx: Transaction, command: Command, principal: Principal, operation: str, ids: Sequence[str]) -> int:
-    return tx.commit(
-        operation,
-        principal.actor,
-        index=command.index,
-        scope=command.scope,
-        ids=ids,
-        reason=command.reason,
-    )
+def _written(lsn: int, command: Command, principal: Principal, receipt: Receipt) -> Written:
+    return Written(lsn, command.operation, command.index, command.scope, command.of_one_scope, principal.actor, receipt)
+
+
+def _event(command: Command, principal: Principal, operation: str, ids: Sequence[str]) -> Event:
+    return Event(operation, principal.actor, command.index, command.scope, tuple(ids), command.reason)
 
 
 def _ids(receipt: Receipt) -> list[str]:

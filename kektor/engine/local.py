@@ -21,13 +21,16 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from kektor import clock
+from kektor.engine import audit
 from kektor.engine import effects as fx
 from kektor.engine.applied import Applied
+from kektor.engine.audit import AuditEvent
 from kektor.engine.edges import Cost, EdgeRule
 from kektor.engine.filters import Filter, conjunction
 from kektor.engine.graph_reads import GraphReads
 from kektor.engine.long_query import shortened
 from kektor.engine.port import (
+    Compacted,
     Damage,
     EdgePage,
     EngineHealth,
@@ -42,12 +45,14 @@ from kektor.engine.port import (
 from kektor.engine.port import Path as GraphPath
 from kektor.engine.records import Edge, Erasure, IndexSettings, Kind, Node, NodeKey, Scope, Tombstone
 from kektor.engine.recovery import recover
+from kektor.engine.repair import mend
 from kektor.engine.space import IndexSpace
 from kektor.engine.staging import LocalTransaction
 from kektor.engine.tables import SmallTables
 from kektor.engine.view import View
 from kektor.engine.visible import Compiled
-from kektor.errors import Corrupt, Internal, Invalid, NotFound, Unavailable
+from kektor.errors import Conflict, Corrupt, Internal, Invalid, NotFound, Unavailable
+from kektor.storage.audit import Audited, AuditInMemory, AuditStore
 from kektor.storage.disk import disk_errors
 from kektor.storage.store import Durability, Finding, Store
 
@@ -82,18 +87,24 @@ class LocalEngine:
         self._background: threading.Thread | None = None
         self._closed = False
         self._broken: str | None = None
-        """Why writes are refused. A failed disk is tried again by later writers, `_defective` memory is not."""
-        self._defective = False
+        """Why writes are refused, until a later one finds that the disk takes them again."""
         self._retry_at = 0.0
         self._stale = False
+        self._open = False
+        """Whether the holder of the commit lock is inside a transaction."""
         self.checkpoint_failure: str | None = None
+        self.checkpoint_pause = 0.0
+        """Seconds for which the last checkpoint kept writers and readers waiting."""
         self._reset()
         self._store = None if folder is None else Store(folder, durability)
+        self._audit: AuditStore = AuditInMemory() if self._store is None else self._store.audit
+        self._auditing = threading.Lock()
         if self._store is not None:
             try:
                 with disk_errors(self._store.folder, "read", ""):
                     self._load(self._store, until=None)
                 self._applied.lsn = self._store.start_log(self.lsn)
+                self._store.audit.last_lsn = min(self._store.audit.last_lsn, self.lsn)
             except BaseException:
                 self._store.close()
                 raise
@@ -402,27 +413,37 @@ class LocalEngine:
     @contextmanager
     def transaction(self) -> Iterator[LocalTransaction]:
         with self._commit, _damage_named():
+            if self._open:
+                raise Conflict(
+                    "this thread has a transaction open: write through it, or end it first", field="transaction"
+                )
             self._ready()
             self._take_up_the_log()
-            yield LocalTransaction(self, max(clock.now(), self.tables.time + 1))
+            self._open = True
+            try:
+                yield LocalTransaction(self, max(clock.now(), self.tables.time + 1))
+            finally:
+                self._open = False
 
     def append(self, record: fx.TransactionRecord, payload: bytes) -> int:
         """Queue and apply one transaction; its commit lock is held."""
         lsn = self.lsn + 1
+        try:
+            with self._state:
+                self._applied.apply(record, lsn)
+        except BaseException as error:
+            # Nothing of it is in the log, and nothing will be; memory holds a part of it until it is loaded anew.
+            self._stale = True
+            raise Internal(f"this transaction cannot be applied, and was not stored: {error!r}") from error
         if self._store is not None:
             try:
                 self._store.append(lsn, payload)
             except Unavailable as error:
                 self._fail(error)
                 raise
-        try:
-            with self._state:
-                self._applied.apply(record, lsn)
-        except BaseException as error:
-            # The frame is in the log; memory no longer equals it. Only a fresh load does.
-            self._stale = self._defective = True
-            raise Internal(f"applying transaction {lsn} failed: {error!r}") from error
         self._logged += len(payload)
+        if self._store is None:
+            self._audit.append([audit.encoded(lsn, record.entries, record.sides)])
         if self._store is not None and self._logged >= self._checkpoint_bytes:
             self._checkpoint_in_background()
         return lsn
@@ -447,7 +468,7 @@ class LocalEngine:
         """Refuse a write while the disk does; now and then see whether it takes them again."""
         if self._broken is None or self._store is None:
             return
-        if self._defective or time.monotonic() < self._retry_at:
+        if time.monotonic() < self._retry_at:
             raise Unavailable(self._broken)
         self._retry_at = time.monotonic() + RETRY_AFTER
         try:
@@ -461,16 +482,120 @@ class LocalEngine:
         if self._store is None:
             return self.lsn
         with self._checkpointing:
+            return self._checkpoint(self._store)
+
+    def compact(self) -> Compacted:
+        """Rid the files of everything erased.
+
+        The log ends a segment, two full checkpoints that share nothing with older ones take the place of all there
+        are, the log before them goes, and so do the values of the audit that spoke of what was erased.
+        """
+        if self._store is None:
             with self._commit:
-                self._ready()
-                if self.lsn == self._checkpoint_lsn:
-                    return self.lsn
-                with self._state:
-                    frozen = self._store.freeze(self.lsn, self._applied.structures())
-                self._logged = 0
-            self._store.write_checkpoint(frozen, created_at=clock.now())
-            self._checkpoint_lsn = frozen.lsn
-            return frozen.lsn
+                erased = Compacted(self.lsn, self.tables.time)
+            self._forget_in_audit()
+            return erased
+        with self._checkpointing:
+            self._ready()
+            with self._commit:
+                erased = Compacted(self.lsn, self.tables.time)
+            self._renew(self._store)
+            self._store.clear_quarantine()
+            self._forget_in_audit()
+            return erased
+
+    def repair(self) -> list[str]:
+        """Build anew what is derived, set damaged records aside, write sound checkpoints; says what was done.
+
+        It changes nothing that the log would have to tell of: what is taken out was lost before.
+        """
+        if self._store is None:
+            return []
+        with self._checkpointing:
+            with self._commit, self._reading():
+                spaces = self._applied.spaces.values()
+                done = [what for space in spaces for what in mend(space, self._store.quarantine)]
+                for compiler in self._applied.compilers.values():
+                    compiler.invalidate()
+            if done or self._store.findings or self._store.damaged_files():
+                self._renew(self._store)
+                self._store.findings.clear()
+                self._store.checkpoints.rejected.clear()
+                done.append("two new checkpoints of what is sound took the place of all others")
+            return done
+
+    def _renew(self, store: Store) -> None:
+        """Two full checkpoints in the place of all there are; the log before them goes."""
+        store.roll()
+        for _ in range(2):
+            self._tick()
+            self._checkpoint(store, full=True)
+        store.clear_remains()
+
+    def _tick(self) -> None:
+        """A transaction of nothing, so that a checkpoint has a number of its own."""
+        with self.transaction() as tx:
+            tx.commit()
+        self.wait(self.lsn)
+
+    def _forget_in_audit(self) -> None:
+        with self._auditing:
+            erased = audit.erased_by(self._audit.read())
+            self._audit.rewrite(lambda record: audit.without(record, erased))
+
+    def _checkpoint(self, store: Store, *, full: bool = False) -> int:
+        self._ready()
+        # Before the freeze: what is trimmed afterwards lies behind an older checkpoint still.
+        self._complete_audit(self.lsn)
+        with self._commit:
+            self._ready()
+            if self.lsn == self._checkpoint_lsn:
+                return self.lsn
+            began = time.perf_counter()
+            with self._state:
+                frozen = store.freeze(self.lsn, self._applied.structures())
+            self._logged = 0
+            self.checkpoint_pause = time.perf_counter() - began
+        store.write_checkpoint(frozen, created_at=clock.now(), full=full)
+        self._checkpoint_lsn = frozen.lsn
+        return frozen.lsn
+
+    def audit(self) -> Iterator[AuditEvent]:
+        """Every event there was, oldest first."""
+        with self._commit:
+            self._ready()
+            lsn = self.lsn
+        self._complete_audit(lsn)
+        with _damage_named():
+            yield from audit.events(self._audit.read())
+
+    def verify_audit(self) -> list[str]:
+        """Whether every event is as it was noted, in its place; what does not hold, in words."""
+        with self._commit:
+            self._ready()
+            lsn, head, count = self.lsn, self.tables.audit_head, self.tables.audit_count
+        self._complete_audit(lsn)
+        beyond: list[int] = []
+
+        def up_to_now() -> Iterator[Audited]:
+            for record in self._audit.read():
+                if record.lsn <= lsn:
+                    yield record
+                elif record.lsn > self.lsn:
+                    beyond.append(record.lsn)
+
+        findings = audit.verify(up_to_now(), head=head, count=count)
+        return findings + [f"transaction {lsn} is in the audit and was never made" for lsn in beyond]
+
+    def _complete_audit(self, through: int) -> None:
+        """Bring the audit's files up to a transaction, from the log; it is never trimmed past what they hold."""
+        if self._store is None:
+            return
+        if self._broken is None:
+            self._store.flush()
+        with self._auditing, disk_errors(self._store.folder, "audited", "The log holds it all. "):
+            frames = self._store.logged(self._audit.last_lsn, through)
+            self._audit.append(audit.encoded(frame.lsn, *fx.decode_audit(frame.payload)) for frame in frames)
 
     def findings(self) -> list[Finding]:
         """Damage met so far."""
@@ -578,11 +703,11 @@ class LocalEngine:
         """After a failed write: memory is what is durable, nothing more."""
         if self._store is None:
             raise Internal("the in-memory database is inconsistent after a failed transaction")
-        self._reset()
-        self._load(self._store, until=self._store.log.durable_lsn)
+        if self._broken is None:
+            self._store.flush()
+        with disk_errors(self._store.folder, "read again", "Nothing acknowledged is lost. "):
+            self._load(self._store, until=self._store.log.durable_lsn)
         self._stale = False
-        if self._defective:
-            self._broken = "a transaction could not be applied; the database is read-only until it is opened again"
 
     def _space(self, index: str) -> IndexSpace:
         settings = self.tables.settings.get(index)

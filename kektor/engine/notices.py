@@ -1,7 +1,7 @@
 """Telling listeners of writes in the order of the log, although the writers' threads come back in any order."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
 from msgspec import Struct
@@ -29,7 +29,7 @@ class Notices:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._under_way: set[int] = set()
-        self._ready: list[tuple[int, Written]] = []
+        self._ready: list[tuple[int, int, Written]] = []
         self._listeners: tuple[Callable[[Written], None], ...] = ()
 
     def subscribe(self, listener: Callable[[Written], None]) -> Callable[[], None]:
@@ -47,14 +47,14 @@ class Notices:
         with self._lock:
             self._under_way.add(lsn)
 
-    def end(self, lsn: int, written: Written | None) -> None:
-        """It is durable, or None: it failed. What waited for it alone is told now."""
+    def end(self, lsn: int, written: Sequence[Written]) -> None:
+        """It is durable, with all that it wrote, or nothing: it failed. What waited for it alone is told now."""
         with self._lock:
             self._under_way.discard(lsn)
-            if written is not None:
-                heappush(self._ready, (lsn, written))
+            for place, each in enumerate(written):
+                heappush(self._ready, (lsn, place, each))
             first = min(self._under_way, default=None)
             while self._ready and (first is None or self._ready[0][0] < first):
-                told = heappop(self._ready)[1]
+                told = heappop(self._ready)[2]
                 for listener in self._listeners:
                     listener(told)

@@ -19,11 +19,13 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from kektor import clock
+from kektor.engine.audit import AuditEvent
 from kektor.engine.edges import Cost, EdgeRule, cost_of
 from kektor.engine.filters import Filter, conjunction
 from kektor.engine.indexed import TEXT_FIELDS, about
 from kektor.engine.long_query import shortened
 from kektor.engine.port import (
+    Compacted,
     Direction,
     EdgeAt,
     EdgePage,
@@ -38,9 +40,9 @@ from kektor.engine.port import (
     Vector,
 )
 from kektor.engine.records import (
-    Actor,
     Edge,
     Erasure,
+    Event,
     IndexSettings,
     Kind,
     Node,
@@ -97,6 +99,7 @@ class PlainEngine:
     def __init__(self) -> None:
         self._world = _World()
         self._commit = threading.RLock()
+        self.noted: list[AuditEvent] = []
 
     def indexes(self) -> list[IndexSettings]:
         return sorted((index.settings for index in self._world.indexes.values()), key=lambda s: s.name)
@@ -324,8 +327,17 @@ class PlainEngine:
     def health(self) -> EngineHealth:
         return EngineHealth(None, None, [])
 
+    def audit(self) -> Iterator[AuditEvent]:
+        return iter(list(self.noted))
+
+    def verify_audit(self) -> list[str]:
+        return []
+
     def checkpoint(self) -> int:
         return self._world.lsn
+
+    def compact(self) -> Compacted:
+        return Compacted(self._world.lsn, self._world.time)
 
     def close(self) -> None:
         self._world = _World()
@@ -398,7 +410,8 @@ class _PlainTransaction:
         self._old = engine._world
         self._world = self._old.copied()
         self.time = max(clock.now(), self._old.time + 1)
-        self.changes = False
+        self.staged = 0
+        self._noted: list[Event] = []
 
     @property
     def next_lsn(self) -> int:
@@ -408,8 +421,16 @@ class _PlainTransaction:
         found = self._world.indexes.get(name)
         return None if found is None else found.settings
 
+    def indexes(self) -> list[IndexSettings]:
+        return [index.settings for index in self._world.indexes.values()]
+
+    def touched(self, index: str) -> dict[NodeKey, Node | None]:
+        then = self._old.indexes[index].nodes if index in self._old.indexes else {}
+        now = self._world.indexes[index].nodes
+        return {key: now.get(key) for key in {**then, **now} if then.get(key) is not now.get(key)}
+
     def put_index(self, settings: IndexSettings) -> IndexSettings:
-        self.changes = True
+        self.staged += 1
         if settings.number == 0:
             settings = structs.replace(settings, number=self._world.next_index, created_at=self.time)
             self._world.next_index += 1
@@ -420,7 +441,7 @@ class _PlainTransaction:
         return settings
 
     def drop_index(self, name: str) -> None:
-        self.changes = True
+        self.staged += 1
         number = self._world.indexes.pop(name).settings.number
         self._world.tombstones = {k: s for k, s in self._world.tombstones.items() if s.index != number}
 
@@ -441,7 +462,7 @@ class _PlainTransaction:
         return self._world.indexes[index].vectors.get(key)
 
     def put_node(self, index: str, node: Node, vector: Vector | None = None) -> None:
-        self.changes = True
+        self.staged += 1
         held = self._world.indexes[index]
         key = _key(node)
         if key in held.nodes:
@@ -463,8 +484,8 @@ class _PlainTransaction:
     def amend(self, index: str, key: NodeKey, **changes: Any) -> Node:
         return self._replace(index, structs.replace(self._nodes(index)[key], **changes))
 
-    def drop_node(self, index: str, key: NodeKey) -> None:
-        self.changes = True
+    def drop_node(self, index: str, key: NodeKey, *, replaced: bool = False) -> None:
+        self.staged += 1
         held = self._world.indexes[index]
         del held.nodes[key]
         held.vectors.pop(key, None)
@@ -491,7 +512,7 @@ class _PlainTransaction:
         self._world.erasures[erasure.id] = erasure
 
     def put_edge(self, index: str, src: NodeKey, dst: NodeKey, edge: Edge) -> None:
-        self.changes = True
+        self.staged += 1
         self._world.indexes[index].edges.append((edge, src, dst))
 
     def edges(self, index: str, key: NodeKey, direction: Direction = "both") -> list[_Joined]:
@@ -508,7 +529,7 @@ class _PlainTransaction:
             if edge.deleted_at is None and (start, edge.rel, end) == (src, rel, dst):
                 ended = structs.replace(edge, deleted_at=self.time)
                 held.edges[at] = (ended, start, end)
-                self.changes = True
+                self.staged += 1
         return ended
 
     def tombstone(self, index: str, scope: Scope, digest: bytes) -> Tombstone | None:
@@ -541,14 +562,14 @@ class _PlainTransaction:
         ]
 
     def put_tombstone(self, tombstone: Tombstone) -> None:
-        self.changes = True
+        self.staged += 1
         self._world.tombstones[tombstone.id] = tombstone
 
     def lift_tombstone(self, tombstone_id: str) -> Tombstone | None:
         stone = self._world.tombstones.get(tombstone_id)
         if stone is None or stone.lifted_at is not None:
             return None
-        self.changes = True
+        self.staged += 1
         lifted = self._world.tombstones[tombstone_id] = structs.replace(stone, lifted_at=self.time)
         return lifted
 
@@ -556,7 +577,7 @@ class _PlainTransaction:
         return self._world.indexes[index].kv.get((scope, key))
 
     def put_kv(self, index: str, scope: Scope, key: str, value: Any) -> int:
-        self.changes = True
+        self.staged += 1
         held = self.kv(index, scope, key)
         version = 1 if held is None else held[1] + 1
         self._world.indexes[index].kv[scope, key] = (value, version)
@@ -564,26 +585,32 @@ class _PlainTransaction:
 
     def drop_kv(self, index: str, scope: Scope, key: str) -> bool:
         gone = self._world.indexes[index].kv.pop((scope, key), None) is not None
-        self.changes |= gone
+        self.staged += gone
         return gone
 
     def outcome(self, key: bytes) -> tuple[bytes, bytes] | None:
         return self._world.outcomes.get(key)
 
     def keep_outcome(self, key: bytes, request: bytes, outcome: bytes) -> None:
-        self.changes = True
+        self.staged += 1
         self._world.outcomes[key] = (request, outcome)
 
-    def commit(self, operation: str, actor: Actor, *, index: str, scope: Scope, ids: Sequence[str], reason: str) -> int:
+    def note(self, event: Event) -> None:
+        self._noted.append(event)
+
+    def commit(self) -> int:
         self._world.time, self._world.lsn = self.time, self.next_lsn
         self._engine._world = self._world
+        for place, e in enumerate(self._noted):
+            said = (e.operation, e.actor, e.index, e.scope, list(e.ids), e.reason, False)
+            self._engine.noted.append(AuditEvent(self._world.lsn, place, self.time, *said))
         return self._world.lsn
 
     def _nodes(self, index: str) -> dict[NodeKey, Node]:
         return self._world.indexes[index].nodes
 
     def _replace(self, index: str, node: Node) -> Node:
-        self.changes = True
+        self.staged += 1
         self._world.indexes[index].nodes[_key(node)] = node
         return node
 

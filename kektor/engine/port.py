@@ -4,19 +4,21 @@ Commands, Views, ids and records go in and out. Slots, bitmaps, paths and frames
 live in one process, in plain dictionaries (`kektor.engine.plain`) or on another machine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kektor.engine.audit import AuditEvent
 from kektor.engine.edges import Cost, Direction, EdgeRule
 from kektor.engine.filters import Filter
-from kektor.engine.records import Actor, Edge, Erasure, IndexSettings, Node, NodeKey, Scope, State, Tombstone
+from kektor.engine.records import Edge, Erasure, Event, IndexSettings, Node, NodeKey, Scope, State, Tombstone
 from kektor.engine.view import View
 
 __all__ = [
+    "Compacted",
     "Damage",
     "Direction",
     "EdgeAt",
@@ -117,6 +119,13 @@ class Damage(NamedTuple):
     action: str
 
 
+class Compacted(NamedTuple):
+    """The last transaction whose erasures have left every file, and its time."""
+
+    lsn: int
+    time: int
+
+
 class EngineHealth(NamedTuple):
     """Why nothing can be read or written at the moment (None when all can), and the damage met so far."""
 
@@ -140,9 +149,13 @@ class Transaction(Protocol):
         """The LSN it will have when it commits."""
 
     @property
-    def changes(self) -> bool:
-        """Whether anything was staged."""
+    def staged(self) -> int:
+        """How many changes were staged so far."""
 
+    def touched(self, index: str) -> dict[NodeKey, Node | None]:
+        """The nodes that were staged, as they are now; None for one that goes."""
+
+    def indexes(self) -> list[IndexSettings]: ...
     def index(self, name: str) -> IndexSettings | None: ...
     def put_index(self, settings: IndexSettings) -> IndexSettings:
         """Create or replace; a new index (number 0) is given its number."""
@@ -167,8 +180,11 @@ class Transaction(Protocol):
     def amend(self, index: str, key: NodeKey, **changes: Any) -> Node:
         """Change metadata, tags, layer, pinned, evidence, confirmations, access, or the place in a lineage."""
 
-    def drop_node(self, index: str, key: NodeKey) -> None:
-        """Out of every structure, with every edge at it; the id may be used again."""
+    def drop_node(self, index: str, key: NodeKey, *, replaced: bool = False) -> None:
+        """Out of every structure, with every edge at it; the id may be used again.
+
+        Unless it is only `replaced`, the next checkpoints hold none of its words.
+        """
 
     def redact(self, index: str, node: Node, vector: Vector | None = None) -> None:
         """Put a node in the place of the one of its key, with its edges as they are; what the old one said leaves
@@ -208,8 +224,14 @@ class Transaction(Protocol):
         """The (request digest, outcome) kept under an idempotency key."""
 
     def keep_outcome(self, key: bytes, request: bytes, outcome: bytes) -> None: ...
-    def commit(self, operation: str, actor: Actor, *, index: str, scope: Scope, ids: Sequence[str], reason: str) -> int:
-        """Queue the frame and apply it; returns its LSN. `Engine.wait` tells when it is durable."""
+    def note(self, event: Event) -> None:
+        """Say what was staged since the last event, for the audit."""
+
+    def commit(self) -> int:
+        """Queue the frame and apply it; returns its LSN. `Engine.wait` tells when it is durable.
+
+        Whatever is staged has been noted.
+        """
 
 
 class Engine(Protocol):
@@ -316,6 +338,12 @@ class Engine(Protocol):
     def health(self) -> EngineHealth:
         """Without waiting for any lock: this is asked while everything else hangs."""
 
+    def audit(self) -> Iterator[AuditEvent]:
+        """Every event there was, oldest first."""
+
+    def verify_audit(self) -> list[str]:
+        """Whether every event is as it was noted, in its place; what does not hold, in words."""
+
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Take the commit lock until the block ends; a block that does not commit changes nothing."""
 
@@ -324,5 +352,8 @@ class Engine(Protocol):
 
     def checkpoint(self) -> int:
         """Write a checkpoint of everything committed; returns its LSN."""
+
+    def compact(self) -> Compacted:
+        """Rid the files of everything erased."""
 
     def close(self) -> None: ...

@@ -16,6 +16,7 @@ __all__ = [
     "Claim",
     "Edge",
     "Erasure",
+    "Event",
     "Evidence",
     "IndexSettings",
     "Item",
@@ -336,6 +337,17 @@ class Tombstone(Struct, frozen=True, array_like=True):
     def digests(self) -> tuple[bytes, ...]:
         """All it is recognised by as a whole."""
         return (self.digest, *self.also)
+
+
+class Event(Struct, frozen=True, array_like=True):
+    """Who did what to which ids: what the audit notes of a change."""
+
+    operation: str
+    actor: Actor
+    index: str = ""
+    scope: Scope = Scope()
+    ids: tuple[str, ...] = ()
+    reason: str = ""
 
 
 class Erasure(Struct, frozen=True, array_like=True):

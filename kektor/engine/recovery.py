@@ -1,14 +1,16 @@
 """Opening a data directory: the newest good checkpoint, then the log; damage costs what it hit and is named."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from kektor_native import CorruptFile, NewerFile
+from kektor_native import CorruptFile, Frame, NewerFile
 
 from kektor.engine import effects as fx
 from kektor.engine.applied import Applied
+from kektor.engine.audit import Entry
 from kektor.engine.space import IndexSpace, Loss
 from kektor.engine.tables import SmallTables
 from kektor.engine.visible import ViewCompiler
@@ -28,6 +30,25 @@ class Recovered(NamedTuple):
 
 def recover(store: Store, *, until: int | None) -> Recovered:
     """Everything up to a transaction (None is the last); damage met on the way is reported to the store."""
+    left_out: dict[int, str] = {}
+    while True:
+        try:
+            return _recover(store, until, left_out)
+        except _NotApplicable as failed:
+            # Whole or not at all: what it did before it failed goes by beginning again without it.
+            left_out[failed.lsn] = failed.why
+            store.quarantine(f"transaction-{failed.lsn}", failed.payload)
+
+
+class _NotApplicable(Exception):
+    """A whole frame that cannot be read or applied: a defect of ours, which must cost that transaction alone."""
+
+    def __init__(self, lsn: int, why: str, payload: bytes) -> None:
+        super().__init__(why)
+        self.lsn, self.why, self.payload = lsn, why, payload
+
+
+def _recover(store: Store, until: int | None, left_out: Mapping[int, str]) -> Recovered:
     applied = _from_checkpoints(store)
     base = applied.lsn
     lossy = any(space.losses for space in applied.spaces.values())
@@ -38,15 +59,27 @@ def recover(store: Store, *, until: int | None) -> Recovered:
         if frame.lsn != applied.lsn + 1:
             _report_gap(store, applied.lsn, frame.lsn)
             lossy = True
+        if frame.lsn in left_out:
+            what = f"transaction {frame.lsn} cannot be applied ({left_out[frame.lsn]}); it is kept in quarantine/"
+            store.report(Finding("error", "log", what, "what it wrote", _BACKUP))
+            applied.pass_over(frame.lsn, _entries(frame))
+            lossy = True
+            continue
         try:
             record = fx.decode(frame.payload)
-        except msgspec.MsgspecError as error:
-            raise Corrupt(f"log frame {frame.lsn} is whole but cannot be read: {error}") from error
-        if lossy:
-            record = _what_still_applies(store, applied, record, frame.lsn)
-        applied.apply(record, frame.lsn)
+            if lossy:
+                record = _what_still_applies(store, applied, record, frame.lsn)
+            applied.apply(record, frame.lsn)
+        except Exception as error:
+            raise _NotApplicable(frame.lsn, f"{type(error).__name__}: {error}", frame.payload) from error
         logged += len(frame.payload)
     return Recovered(applied, base, logged)
+
+
+def _entries(frame: Frame) -> Sequence[Entry]:
+    with contextlib.suppress(msgspec.MsgspecError):
+        return fx.decode_audit(frame.payload)[0]
+    return ()
 
 
 def _from_checkpoints(store: Store) -> Applied:

@@ -56,20 +56,30 @@ class IndexSpace:
         self.settings = settings
         self.nodes = RecordHeap("nodes")
         self.edges = RecordHeap("edges")
-        self.vectors = VectorIndex(
+        self.vectors = self.new_vectors()
+        self.texts = self._new_texts()
+        self._start()
+
+    def new_vectors(self) -> VectorIndex:
+        """An empty one, as the settings want it."""
+        settings = self.settings
+        return VectorIndex(
             settings.dim,
             metric=settings.metric,  # type: ignore[arg-type]
             precision="f32",
             m=settings.m,
             ef_construction=settings.ef_construction,
         )
-        self.texts = TextIndex(
-            fields=TEXT_FIELDS,
-            language=settings.text.language,
-            k1=settings.text.k1,
-            b=settings.text.b,
-        )
-        self._start()
+
+    def _new_texts(self) -> TextIndex:
+        text = self.settings.text
+        return TextIndex(fields=TEXT_FIELDS, language=text.language, k1=text.k1, b=text.b)
+
+    def rebuild_texts(self) -> None:
+        """The text index anew, from the records."""
+        self.texts = self._new_texts()
+        for slot in self.columns.alive:
+            self._index_text(slot, self.node(slot), lsn=0)
 
     @classmethod
     def open(
@@ -129,8 +139,7 @@ class IndexSpace:
         except (CorruptFile, FileNotFoundError) as error:
             if not tolerant:
                 raise
-            for slot in self.columns.alive:
-                self._index_text(slot, self.node(slot), lsn=0)
+            self.rebuild_texts()
             self.losses.append(Loss(str(folder / "texts"), str(error), "nothing: it was built anew from the records"))
 
     def _start(self) -> None:
@@ -238,7 +247,7 @@ class IndexSpace:
             self.edges.drop(number)
         self.nodes.drop(slot)
         self.vectors.remove(np.array([slot], np.uint32), lsn=lsn, erase=True)
-        self.texts.remove(slot, lsn=lsn, erase=True)
+        self.texts.remove(slot, lsn=lsn, erase=not effect.replaced)
 
     def put_edge(self, effect: PutEdge) -> None:
         self.edges.put(effect.number, _encode(EdgeRow(effect.src, effect.dst, effect.edge)))

@@ -1,14 +1,17 @@
 """A transaction of the local engine: reads the present, collects effects, and commits them as one frame."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import msgspec
 import numpy as np
 from msgspec import structs
 
 from kektor.engine import effects as fx
+from kektor.engine.audit import EVERY_SLOT, Entry, Noted, Side, Subject, entry_of
 from kektor.engine.port import Direction, Vector
-from kektor.engine.records import Actor, Edge, Erasure, IndexSettings, Node, NodeKey, Origin, Scope, State, Tombstone
+from kektor.engine.records import Edge, Erasure, Event, IndexSettings, Node, NodeKey, Origin, Scope, State, Tombstone
 from kektor.engine.space import EdgeRow, IndexSpace
 from kektor.errors import Internal, TooLarge
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_TRANSACTION", "LocalTransaction"]
 
 LARGEST_TRANSACTION = 1 << 30
+_encode = msgspec.msgpack.Encoder().encode
 
 
 _Joined: TypeAlias = tuple[Edge, NodeKey, NodeKey]
@@ -46,7 +50,12 @@ class LocalTransaction:
         self._buried: dict[tuple[int, Scope, bytes], Tombstone] = {}
         self._lifted: set[str] = set()
         self._kv: dict[tuple[int, Scope, str], tuple[Any, int] | None] = {}
+        self._outcomes: dict[bytes, fx.KeepOutcome] = {}
         self.lsn: int | None = None
+        self._new_slots: dict[tuple[int, int], NodeKey] = {}
+        self._dropped: set[tuple[int, int]] = set()
+        self._noted: list[tuple[Event, int, int]] = []
+        self._noted_to = 0
 
     # Indexes
 
@@ -54,6 +63,10 @@ class LocalTransaction:
         if name in self._settings:
             return self._settings[name]
         return self._engine.tables.settings.get(name)
+
+    def indexes(self) -> list[IndexSettings]:
+        known = {**self._engine.tables.settings, **self._settings}
+        return [settings for settings in known.values() if settings is not None]
 
     def put_index(self, settings: IndexSettings) -> IndexSettings:
         if settings.number == 0:
@@ -118,6 +131,7 @@ class LocalTransaction:
         slot = self._next_slot.get(number, 0 if space is None else space.next_slot)
         self._next_slot[number] = slot + 1
         self._slots[number, key] = slot
+        self._new_slots[number, slot] = key
         encoded = None
         if vector is not None:
             vector = np.ascontiguousarray(vector, dtype=np.float32)
@@ -143,11 +157,12 @@ class LocalTransaction:
         self._effects.append(fx.AmendNode(number, slot, **changes))
         return new
 
-    def drop_node(self, index: str, key: NodeKey) -> None:
+    def drop_node(self, index: str, key: NodeKey, *, replaced: bool = False) -> None:
         number, slot, _ = self._held(index, key)
         self._nodes[number, key] = None
         self._vectors.pop((number, key), None)
-        self._effects.append(fx.DropNode(number, slot))
+        self._dropped.add((number, slot))
+        self._effects.append(fx.DropNode(number, slot, replaced))
         for edge_number, (_, src, dst) in self._edges.pop((number, key), {}).items():
             self._edges.get((number, dst if src == key else src), {}).pop(edge_number, None)
 
@@ -323,11 +338,12 @@ class LocalTransaction:
         return True
 
     def outcome(self, key: bytes) -> tuple[bytes, bytes] | None:
-        kept = self._engine.tables.outcomes.get(key)
+        kept = self._outcomes.get(key) or self._engine.tables.outcomes.get(key)
         return None if kept is None else (kept.request, kept.outcome)
 
     def keep_outcome(self, key: bytes, request: bytes, outcome: bytes) -> None:
-        self._effects.append(fx.KeepOutcome(key, request, outcome, self.time))
+        self._outcomes[key] = fx.KeepOutcome(key, request, outcome, self.time)
+        self._effects.append(self._outcomes[key])
 
     @property
     def next_lsn(self) -> int:
@@ -335,13 +351,29 @@ class LocalTransaction:
         return self._engine.lsn + 1
 
     @property
-    def changes(self) -> bool:
-        """Whether anything was staged."""
-        return bool(self._effects)
+    def staged(self) -> int:
+        """How many changes were staged so far."""
+        return len(self._effects)
 
-    def commit(self, operation: str, actor: Actor, *, index: str, scope: Scope, ids: Sequence[str], reason: str) -> int:
-        event = fx.Event(operation, actor, index, scope, tuple(ids), reason)
-        record = fx.TransactionRecord(self.time, event, tuple(self._effects))
+    def touched(self, index: str) -> dict[NodeKey, Node | None]:
+        number = self._number(index)
+        return {key: node for (where, key), node in self._nodes.items() if where == number}
+
+    def note(self, event: Event) -> None:
+        self._noted.append((event, self._noted_to, len(self._effects)))
+        self._noted_to = len(self._effects)
+
+    def commit(self) -> int:
+        previous = self._engine.tables.audit_head
+        entries: list[Entry] = []
+        sides: list[Side] = []
+        for event, start, end in self._noted:
+            noted = self._touched(event, self._effects[start:end])
+            entry, side = entry_of(noted, lsn=self.next_lsn, place=len(entries), time=self.time, previous=previous)
+            previous = entry.hash
+            entries.append(entry)
+            sides.append(side)
+        record = fx.TransactionRecord(self.time, tuple(self._effects), tuple(entries), tuple(sides))
         payload = fx.encode(record)
         if len(payload) > LARGEST_TRANSACTION:
             raise TooLarge(
@@ -349,6 +381,46 @@ class LocalTransaction:
             )
         self.lsn = self._engine.append(record, payload)
         return self.lsn
+
+    def _touched(self, event: Event, effects: Sequence[fx.Effect]) -> Noted:
+        """What one event changed, for the audit."""
+        places: dict[tuple[int, int], None] = {}
+        erased: list[tuple[int, int]] = []
+        others: list[fx.Effect] = []
+        for effect in effects:
+            match effect:
+                case fx.PutNode() | fx.SetState() | fx.AmendNode() | fx.AddVector():
+                    places[effect.index, effect.slot] = None
+                case fx.DropNode():
+                    places[effect.index, effect.slot] = None
+                    erased.append((effect.index, effect.slot))
+                case fx.PutEdge():
+                    places |= {(effect.index, effect.src): None, (effect.index, effect.dst): None}
+                    others.append(effect)
+                case fx.DropIndex():
+                    erased.append((effect.number, EVERY_SLOT))
+                    others.append(effect)
+                case fx.KeepOutcome():
+                    pass
+                case _:
+                    others.append(effect)
+        settings = self.index(event.index) or self._engine.tables.settings.get(event.index)
+        digest = hashlib.blake2b(_encode(others), digest_size=16).digest() if others else b""
+        subjects = {place: self._subject(*place) for place in places}
+        return Noted(event, 0 if settings is None else settings.number, subjects, tuple(erased), digest)
+
+    def _subject(self, number: int, slot: int) -> Subject:
+        """A slot's node before this transaction and as it leaves it."""
+        space = self._engine.space_by_number(number)
+        held = None if space is None else space.names.key(slot)
+        before = b"" if space is None or held is None else space.nodes.get(slot) or b""
+        key = self._new_slots.get((number, slot), held)
+        if key is None:
+            return Subject("", b"", b"")
+        if (number, slot) in self._dropped:
+            return Subject(key.id, before, b"")
+        node = self._nodes.get((number, key))
+        return Subject(key.id, before, before if node is None else _encode(node))
 
     # Helpers
 

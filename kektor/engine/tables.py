@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from kektor_native import CHUNK_HEADER_BYTES, Chunk, CorruptFile, check_chunk, write_chunk
 
+from kektor.engine.audit import GENESIS
 from kektor.engine.effects import DropKv, KeepOutcome, LiftTombstone, PutErasure, PutKv, PutTombstone
 from kektor.engine.records import Erasure, IndexSettings, Scope, Tombstone
 
@@ -40,6 +41,8 @@ class _Saved(msgspec.Struct, frozen=True, array_like=True):
     tombstones: list[Tombstone]
     outcomes: list[KeepOutcome]
     erasures: list[Erasure] = []
+    audit_head: bytes = GENESIS
+    audit_count: int = 0
 
 
 class SmallTables:
@@ -57,6 +60,9 @@ class SmallTables:
         self.tombstones: dict[str, Tombstone] = {}
         self.outcomes: dict[bytes, KeepOutcome] = {}
         self.erasures: dict[str, Erasure] = {}
+        self.audit_head = GENESIS
+        """Hash of the newest event of the audit, and how many there have been."""
+        self.audit_count = 0
         self._standing: dict[tuple[int, Scope, bytes], tuple[str, ...]] = {}
         self._guards: dict[tuple[int, Scope, bytes], tuple[str, ...]] = {}
         """By the least of its tokens, which a sentence that holds all of them holds, too."""
@@ -83,6 +89,7 @@ class SmallTables:
             tables.put_kv(PutKv(row.index, row.scope, row.key, row.value, row.version))
         for tombstone in saved.tombstones:
             tables.put_tombstone(PutTombstone(tombstone))
+        tables.audit_head, tables.audit_count = saved.audit_head, saved.audit_count
         tables.outcomes = {kept.key: kept for kept in saved.outcomes}
         tables.erasures = {erasure.id: erasure for erasure in saved.erasures}
         return tables
@@ -171,6 +178,8 @@ class SmallTables:
             list(self.tombstones.values()),
             list(self.outcomes.values()),
             list(self.erasures.values()),
+            self.audit_head,
+            self.audit_count,
         )
         self._frozen, self._lsn = msgspec.msgpack.encode(saved), lsn
         return [Chunk(_FILE, True)]

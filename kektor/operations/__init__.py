@@ -5,6 +5,7 @@ door does.
 """
 
 from kektor.operations.admin import AdminOperations
+from kektor.operations.audit import AuditOperations
 from kektor.operations.export import ExportOperations
 from kektor.operations.forgetting import ForgetOperations
 from kektor.operations.graph import GraphOperations
@@ -34,6 +35,7 @@ class Operations(
     KvOperations,
     IndexOperations,
     AdminOperations,
+    AuditOperations,
     ExportOperations,
 ):
     """All of them over one database."""

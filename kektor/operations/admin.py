@@ -4,10 +4,11 @@ from msgspec import Struct
 
 from kektor.engine.gateway import Principal
 from kektor.errors import Forbidden
+from kektor.memory.compaction import Compaction
 from kektor.operations.base import BaseOperations
 from kektor.version import __version__
 
-__all__ = ["About", "AdminOperations", "Checkpoint", "Finding", "Health"]
+__all__ = ["About", "AdminOperations", "Checkpoint", "CompactRequest", "Finding", "Health"]
 
 
 class Finding(Struct, frozen=True):
@@ -42,6 +43,10 @@ class Checkpoint(Struct, frozen=True):
     lsn: int
 
 
+class CompactRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    wait: bool = False
+
+
 class AdminOperations(BaseOperations):
     """What concerns no single index."""
 
@@ -57,6 +62,15 @@ class AdminOperations(BaseOperations):
     def about(self) -> About:
         """Names only: no model is loaded for it."""
         return About(__version__, self._default_embedder, self.context.tokenizer.name)
+
+    def compact(self, request: CompactRequest, principal: Principal) -> Compaction:
+        """Rid the files of everything erased: soon, or with `wait` before this answers. Forbidden without `admin`."""
+        if "admin" not in principal.rights:
+            raise Forbidden("compacting needs the right 'admin'")
+        if request.wait:
+            return self._compactor.run()
+        self._compactor.request()
+        return Compaction(True)
 
     def checkpoint(self, principal: Principal) -> Checkpoint:
         """Write a checkpoint of everything committed. Raises Forbidden without the right `admin`."""

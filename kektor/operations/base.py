@@ -1,14 +1,16 @@
 """What all operations share: the engine, the gateway, and indexes that come to be on their first write."""
 
 from collections.abc import Callable
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
-from kektor.engine.gateway import Gateway, Principal
+from kektor.engine.gateway import Gateway, Principal, Unit
 from kektor.engine.port import Engine
 from kektor.engine.records import IndexSettings, Receipt
 from kektor.errors import Internal, Invalid
 from kektor.memory.commands.base import MemoryCommand
 from kektor.memory.commands.indexes import CreateIndex
+from kektor.memory.compaction import Compactor
 from kektor.memory.context import MemoryContext
 from kektor.memory.limits import check_name
 from kektor.models import Embedder
@@ -27,12 +29,23 @@ class BaseOperations:
         *,
         resolve_embedder: Callable[[str], Embedder],
         default_embedder: str,
+        compactor: Compactor,
     ) -> None:
         self.engine = engine
-        self.gateway = gateway
+        self.gateway: Gateway | Unit = gateway
         self.context = context
         self._resolve_embedder = resolve_embedder
         self._default_embedder = default_embedder
+        self._compactor = compactor
+
+    def within(self, unit: Unit) -> Self:
+        """The same operations as parts of one transaction."""
+        bound = copy(self)
+        bound.engine = unit.engine
+        bound.context = copy(self.context)
+        bound.context.engine = unit.engine
+        bound.gateway = unit
+        return bound
 
     def _submit(self, command: MemoryCommand, principal: Principal) -> Receipt:
         return self.gateway.submit(command, principal)

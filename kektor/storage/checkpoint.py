@@ -143,13 +143,16 @@ class Checkpoints:
         except (OSError, UnicodeDecodeError):
             return None
 
-    def write(self, frozen: Frozen, *, created_at: int) -> Manifest:
-        """Write and publish a checkpoint; the structures' freeze is ended by the caller."""
+    def write(self, frozen: Frozen, *, created_at: int, full: bool = False) -> Manifest:
+        """Write and publish a checkpoint; the structures' freeze is ended by the caller.
+
+        A `full` one shares no file with any other.
+        """
         name = f"{frozen.lsn:020d}"
         folder = self._folder / name
         if self.base == name:
             return self.read(name)
-        old = self._base_manifest()
+        old = None if full else self._base_manifest()
         if folder.exists():  # an attempt at the same LSN that did not finish, or one that could not be opened
             shutil.rmtree(folder)
         try:
@@ -192,11 +195,14 @@ class Checkpoints:
         except (Corrupt, OSError):
             return None
 
-    def prune(self) -> int:
-        """Remove all but the newest two good ones; returns the LSN the log may be trimmed behind."""
+    def prune(self, *, rejected: bool = False) -> int:
+        """Remove all but the newest two good ones; returns the LSN the log may be trimmed behind.
+
+        Those that could not be opened are kept as long as they are news, unless they are `rejected` for good.
+        """
         kept = [name for name in self.names() if name not in self.rejected][:KEPT]
         for path in self._folder.iterdir():
-            if path.name not in kept and path.name not in self.rejected:
+            if path.name not in kept and (rejected or path.name not in self.rejected):
                 shutil.rmtree(path)
         sync_folder(self._folder)
         return int(kept[-1]) if len(kept) == KEPT else 0

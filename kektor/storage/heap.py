@@ -146,17 +146,18 @@ class RecordHeap:
         if not written:
             return
         for chunk in frozen:
-            if not chunk.dirty:
+            # A clean chunk that was written all the same is read from its new file: the old one is to go.
+            if chunk.number not in paths:
                 continue
             file = _HeapFile(paths[chunk.number], self._kind)
             with self._lock:
                 self._files[chunk.number] = file
-                changes = self._changes[chunk.number]
+                changes = self._changes.get(chunk.number, {})
                 for row, record in chunk.changes.items():
                     if changes.get(row) is record:
                         del changes[row]
                 if not changes:
-                    del self._changes[chunk.number]
+                    self._changes.pop(chunk.number, None)
 
     def _set(self, number: int, record: bytes) -> None:
         chunk, row = divmod(number, ROWS)

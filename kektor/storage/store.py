@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -10,8 +11,9 @@ from kektor_native import Damage, Frame, Log, NewerFile, crc32c, scan_log
 
 from kektor import clock
 from kektor.errors import Corrupt, Invalid, NewerFormat, Unavailable
+from kektor.storage.audit import AuditFiles
 from kektor.storage.checkpoint import Checkpoints, Frozen, Manifest
-from kektor.storage.disk import disk_errors, make_folder, replace_file
+from kektor.storage.disk import disk_errors, make_folder, replace_file, sync_folder
 from kektor.storage.lock import DirectoryLock
 from kektor.storage.structure import FrozenChunk, Structure
 
@@ -72,11 +74,21 @@ class Store:
                 make_folder(folder / "log")
                 make_folder(folder / "keys")
                 self.checkpoints = Checkpoints(folder)
+                self.audit = AuditFiles(folder / "audit")
             except BaseException:
                 self._lock.release()
                 raise
         self._log: Log | None = None
         self._logged_to = 0
+        for path, what, cut in self.audit.damage:
+            # Nothing is lost where a crash ended an append: the log is read again from there.
+            if cut:
+                self.quarantine(f"{path.name}-{path.stat().st_size}", cut)
+                self.report(
+                    Finding(
+                        "warning", f"audit/{path.name}", what, "nothing that the log still holds", "verify the audit"
+                    )
+                )
 
     def secret(self, name: str, *, fresh: bool) -> bytes:
         """32 random bytes of this database, readable by its owner only; made once, while it is `fresh`.
@@ -148,6 +160,17 @@ class Store:
                     yield item
         self._logged_to = scan.last_lsn
 
+    def logged(self, after: int, through: int) -> Iterator[Frame]:
+        """Good frames of some transactions that are durable; a writer may be at work behind them."""
+        if after >= through:
+            return
+        for _, items in scan_log(str(self.folder / "log"), after):
+            for item in items:
+                if not isinstance(item, Damage):
+                    if item.lsn > through:
+                        return
+                    yield item
+
     def _report_damage(self, segment: Path, damage: Damage) -> None:
         self.report(
             Finding(
@@ -196,6 +219,11 @@ class Store:
         with disk_errors(self.folder, "written", _READ_ONLY):
             self.log.wait(lsn)
 
+    def flush(self) -> None:
+        """Sync everything appended, whatever the durability asked for."""
+        with disk_errors(self.folder, "written", _READ_ONLY):
+            self.log.flush()
+
     def freeze(self, lsn: int, structures: Mapping[str, Structure]) -> Frozen:
         """The short part of a checkpoint, under the commit lock."""
         chunks: dict[str, Sequence[FrozenChunk]] = {}
@@ -208,13 +236,32 @@ class Store:
             raise
         return Frozen(lsn, structures, chunks)
 
-    def write_checkpoint(self, frozen: Frozen, *, created_at: int) -> Manifest:
+    def roll(self) -> None:
+        """End the segment of the log here, so that all before it can be trimmed together."""
+        with disk_errors(self.folder, "written", _READ_ONLY):
+            self.log.roll()
+
+    def clear_quarantine(self) -> None:
+        """Remove the damaged bytes that were set aside: what was erased since may be among them."""
+        with disk_errors(self.folder, "cleared", ""):
+            shutil.rmtree(self.folder / "quarantine", ignore_errors=True)
+            sync_folder(self.folder)
+
+    def clear_remains(self) -> None:
+        """Remove what is left beside the log and the two newest checkpoints: older ones, files never finished."""
+        with disk_errors(self.folder, "cleared", ""):
+            for unfinished in self.folder.glob("*.new"):
+                unfinished.unlink()
+            self.checkpoints.prune(rejected=True)
+            sync_folder(self.folder)
+
+    def write_checkpoint(self, frozen: Frozen, *, created_at: int, full: bool = False) -> Manifest:
         """The long part, in the background: write, publish, drop what is no longer needed."""
         written = False
         try:
-            self.wait(frozen.lsn)  # a checkpoint must never be ahead of the log
+            self.flush()  # a checkpoint must never be ahead of the log
             with disk_errors(self.folder, "checkpointed", "The log holds everything; the next attempt follows. "):
-                manifest = self.checkpoints.write(frozen, created_at=created_at)
+                manifest = self.checkpoints.write(frozen, created_at=created_at, full=full)
             written = True
         finally:
             for part in frozen.structures.values():
@@ -222,7 +269,7 @@ class Store:
         with disk_errors(self.folder, "written", _READ_ONLY):
             behind = self.checkpoints.prune()
             self.log.roll()
-            self.log.trim(behind)
+            self.log.trim(min(behind, self.audit.last_lsn))
         return manifest
 
     def close(self) -> None:

@@ -251,7 +251,6 @@ def test_durable_torn(small: _Small, tmp_path: Path, pending: PendingParts) -> N
     assert [each for each in unseen if not each.startswith("log/")] == []
     assert len(unseen) <= 4, unseen
     assert len(damages) > 60
-    pending("a damaged row costs its whole checkpoint, and the database where two checkpoints share the file")
     pending("no scrubber looks by itself")
 
 

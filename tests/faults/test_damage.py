@@ -7,10 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from kektor_native import Frame, Segment
 
 import kektor
 from kektor.engine.local import LocalEngine
+from kektor.engine.records import Node
+from kektor.engine.space import IndexSpace
 from kektor.storage.checkpoint import FORMAT
+from kektor_server.daemon.doctor import examine
 from tests.support.embedders import HashingEmbedder
 
 WORDS = [f"Stone {n} weighs {n * n} grams" for n in range(6)]
@@ -149,6 +153,36 @@ def test_a_lost_transaction_costs_what_it_wrote_and_what_rests_on_it(tmp_path: P
         db.memory().forget(ids=["a"], mode="erase")
 
 
+STEP = 1 if "KEKTOR_FAULT_ROUNDS" in os.environ else 149
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(3600)
+def test_a_log_cut_anywhere_in_its_last_frames_holds_what_is_before_the_cut(tmp_path: Path) -> None:
+    """At every byte (every 149th by default): whole transactions up to the cut, and nothing of the one it hit."""
+    live = tmp_path / "live"
+    with kektor.open(live, embedder=HashingEmbedder()) as db:
+        for text in WORDS:
+            db.memory().remember(text)
+        shutil.copytree(live, tmp_path / "copy")
+    (tmp_path / "copy" / "LOCK").unlink()
+    (path,) = (tmp_path / "copy" / "log").iterdir()
+    segment = Segment(str(path))
+    offsets = [frame.offset for frame in segment.frames() if isinstance(frame, Frame)]
+    for cut in [*offsets[-2:], *range(offsets[-2] + 1, segment.end, STEP)]:
+        folder = tmp_path / "cut"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(tmp_path / "copy", folder)
+        os.truncate(folder / "log" / path.name, cut)
+        with _open(folder) as db:
+            # The first transaction made the index; a frame is whole without the zeros that pad it to 8 bytes.
+            least, most = (sum(end - pad <= cut for end in [*offsets[1:], segment.end]) - 1 for pad in (0, 7))
+            assert _texts(db) in (WORDS[:least], WORDS[:most]), cut
+            assert db.verify_audit().ok
+            db.memory().remember("Said afterwards")
+            assert _texts(db)[-1] == "Said afterwards"
+
+
 def _as_newer_manifest(path: Path) -> None:
     import hashlib
 
@@ -201,3 +235,83 @@ def test_newer_chunks_and_log_segments_are_refused_by_name(twice: Path, tmp_path
         path.write_bytes(bytes(content))
         with pytest.raises(kektor.NewerFormat, match="upgrade"):
             _open(folder)
+
+
+def test_a_transaction_that_cannot_be_applied_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect while applying costs that write: memory is as before it, later writes work, and so does opening."""
+    with kektor.open(tmp_path / "data", embedder=HashingEmbedder()) as db:
+        db.memory().remember("The first", id="a")
+        with monkeypatch.context() as patch:
+            patch.setattr(IndexSpace, "_index_text", _fails)
+            with pytest.raises(kektor.Internal, match="not stored"):
+                db.memory().remember("The second", id="b")
+        assert _texts(db) == ["The first"]
+        db.memory().remember("The third", id="c")
+    with _open(tmp_path / "data") as db:
+        assert _texts(db) == ["The first", "The third"]
+        assert _findings(db) == ""
+        assert db.verify_audit().ok
+
+
+def test_a_logged_transaction_that_cannot_be_applied_costs_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening goes on behind it, says so, and keeps its bytes."""
+    live, folder = tmp_path / "live", tmp_path / "data"
+    with kektor.open(live, embedder=HashingEmbedder()) as db:
+        for text in ("The first", "The second", "The third"):
+            db.memory().remember(text)
+        db.memory().link(*_ends(db))
+        shutil.copytree(live, folder)
+    (folder / "LOCK").unlink()
+    real = IndexSpace._index_text
+
+    def fails_for_one(space: IndexSpace, slot: int, node: Node, lsn: int) -> None:
+        if node.text == "The second":
+            raise ValueError("no such language")
+        real(space, slot, node, lsn)
+
+    monkeypatch.setattr(IndexSpace, "_index_text", fails_for_one)
+    for _ in range(2):
+        with _open(folder) as db:
+            assert _texts(db) == ["The first", "The third"]
+            assert db.memory().edges(db.memory().list().items[1].id) == []
+            if "cannot be applied" in _findings(db):
+                kept = list((folder / "quarantine").iterdir())
+                assert any(b"The second" in path.read_bytes() for path in kept)
+            assert db.verify_audit().ok
+
+
+def _ends(db: kektor.Database) -> tuple[str, str, str]:
+    listed = db.memory().list().items
+    return listed[1].id, "near", listed[2].id
+
+
+def _fails(*_: Any) -> None:
+    raise ValueError("a defect")
+
+
+def test_repair_sets_damaged_records_aside_and_builds_the_derived_anew(twice: Path) -> None:
+    """Afterwards nothing is found, what was sound is as it was, and the damaged bytes are kept."""
+    heap = _newest(twice) / "1/nodes/rows-00000000.heap"
+    _flip(heap, heap.read_bytes().index(b"Stone 2 weighs"))
+    edges = _newest(twice) / "1/edges/rows-00000000.heap"
+    _flip(edges, edges.read_bytes().index(b"stone-0"))
+    for path in (_newest(twice) / "1/texts").iterdir():
+        _flip(path, 20)
+    with _open(twice) as db:
+        assert isinstance(db.engine, LocalEngine)
+        done = db.engine.repair()
+        assert any("node 2" in what for what in done)
+        assert any("edge 0" in what for what in done)
+    sound = [text for text in WORDS if "Stone 2" not in text]
+    with _open(twice) as db:
+        assert examine(db.engine).findings == []
+        assert isinstance(db.engine, LocalEngine)
+        assert db.engine.repair() == [], "there is nothing left to do"
+        assert _texts(db) == sound
+        assert [hit.memory.text for hit in db.index("default").search(text="stone 3", k=1)] == [WORDS[3]]
+        assert db.memory().recall("Stone 3 weighs 9 grams").hits[0].memory.id == "stone-3"
+        assert db.memory().remember(WORDS[2], id="stone-2").outcome == "created"
+    kept = b"".join(path.read_bytes() for path in (twice / "quarantine").iterdir())
+    assert b"weighs 4 grams" in kept

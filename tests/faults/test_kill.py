@@ -34,6 +34,7 @@ def test_durable_kill(tmp_path: Path) -> None:
             assert isinstance(db.engine, LocalEngine)
             assert db.engine.findings() == []
             assert db.engine.validate() == []
+            assert db.verify_audit().findings == []
             found = {user: observe(db, user) for user in USERS}
         for user in USERS:
             done = [step for kind, who, step in lines if kind == "done" and who == user]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from kektor.engine.effects import Event
+from kektor.engine.audit import AuditEvent
 from tests.support.acceptance import PendingParts
 from tests.support.callers import Caller, Door, Refused, Who
 from tests.support.events import events_of
@@ -51,7 +51,7 @@ class Stage:
     def settle(self) -> None:
         self.door.settle()
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[AuditEvent]:
         """What was noted of this index since it was made, refusals included."""
         return events_of(self.door.log_folder(), self.index, self._made_at)
 

@@ -50,7 +50,7 @@ class UpsertNodes(MemoryCommand):
                     field="id",
                     details={"policy": "agent_writes"},
                 )
-            tx.drop_node(self.index, draft.key)
+            tx.drop_node(self.index, draft.key, replaced=True)
         tx.put_node(self.index, draft.node(principal.actor, tx.time), draft.vector)
         return Item(draft.node_id, "created" if old is None else "updated")
 

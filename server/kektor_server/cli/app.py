@@ -6,8 +6,10 @@ import sys
 import typer
 
 from kektor_server.cli import details, graph, memories
+from kektor_server.cli.audit import audit
 from kektor_server.cli.checking import doctor, version
 from kektor_server.cli.clients import setup
+from kektor_server.cli.compacting import compact
 from kektor_server.cli.exporting import export
 from kektor_server.cli.faults import OK, UNABLE, Fault, exit_code
 from kektor_server.cli.importing import import_
@@ -87,6 +89,8 @@ for name, command in (
     ("path", graph.path),
     ("review", review),
     ("tombstones", tombstones),
+    ("audit", audit),
+    ("compact", compact),
     ("ingest", ingest),
     ("import", import_),
     ("export", export),

@@ -13,10 +13,23 @@ from kektor_server.cli.target import Where, open_target
 __all__ = ["doctor", "version"]
 
 
-def doctor(data: opt.Data = None, url: opt.Url = None, as_json: opt.AsJson = False) -> int:
-    """Look for damage: every checkpoint byte, every structure, what was met in the log. Changes nothing."""
+def doctor(
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended; keep a copy before.")] = False,
+    data: opt.Data = None,
+    url: opt.Url = None,
+    as_json: opt.AsJson = False,
+) -> int:
+    """Look for damage: every checkpoint byte, every structure, the audit, what was met in the log. Changes nothing.
+
+    With --repair it builds anew what is derived, sets damaged records aside in quarantine/, and writes sound
+    checkpoints; then it looks again.
+    """
     where = Where(data, url)
+    done: list[str] = []
     try:
+        if repair:
+            with open_target(where) as target:
+                done = target.repair()
         with open_target(where) as target:
             report = target.doctor()
     except Fault as fault:
@@ -24,8 +37,11 @@ def doctor(data: opt.Data = None, url: opt.Url = None, as_json: opt.AsJson = Fal
             raise
         report = {"ok": False, "findings": [_nothing_left(where.data, fault)]}
     if as_json:
-        print_json(report)
-    elif report["ok"]:
+        print_json({**report, "repaired": done} if repair else report)
+        return OK if report["ok"] else TROUBLE
+    for what in done:
+        say(f"repaired: {what}")
+    if report["ok"]:
         say("no damage found")
     else:
         for finding in report["findings"]:

@@ -10,12 +10,15 @@ import msgspec
 import kektor
 from kektor.contract import convert
 from kektor.engine.gateway import Principal
+from kektor.engine.local import LocalEngine
 from kektor.engine.records import Actor, ActorKind
 from kektor.errors import KektorError
 from kektor.ingest import IngestMessagesRequest
 from kektor.memory import requests as rq
 from kektor.memory.objects import index_of, stats_of
 from kektor.operations import Operations
+from kektor.operations.admin import CompactRequest
+from kektor.operations.audit import AuditRequest
 from kektor_server.auth.requests import CreateTokenRequest, RotateRequest
 from kektor_server.cli.faults import Fault
 from kektor_server.daemon.doctor import examine
@@ -58,6 +61,14 @@ class LocalTarget:
         self._examined = True
         report: dict[str, Any] = json.loads(msgspec.json.encode(examine(self._database.engine)))
         return report
+
+    def repair(self) -> list[str]:
+        """Mend what can be mended; says what was done."""
+        engine = self._database.engine
+        try:
+            return engine.repair() if isinstance(engine, LocalEngine) else []
+        except KektorError as error:
+            raise Fault.of(error.as_dict()["error"]) from error
 
     def export(self, indexes: list[str] | None) -> Iterator[bytes]:
         """The lines of an export."""
@@ -161,5 +172,8 @@ RUNS: dict[str, Run] = {
     "review": lambda o, p, about, f: o.review(about, convert(rq.ReviewRequest, f), p),
     "tombstones": _tombstones,
     "lift": lambda o, p, about, f: o.lift(about, convert(rq.LiftRequest, f), p),
+    "audit": lambda o, p, about, f: o.audit(convert(AuditRequest, f), p),
+    "verify_audit": lambda o, p, about, f: o.verify_audit(p),
+    "compact": lambda o, p, about, f: o.compact(convert(CompactRequest, f), p),
     "ingest_messages": lambda o, p, about, f: o.ingest_messages(convert(IngestMessagesRequest, f), p),
 }

@@ -58,6 +58,10 @@ class RemoteTarget:
         report: dict[str, Any] = self._decoded(self._exchange("GET", "/internal/doctor"))
         return report
 
+    def repair(self) -> list[str]:
+        """Repairing is for an owner that does nothing else."""
+        raise Fault("stop the server first: repairing needs the data directory for itself", field="repair")
+
     def export(self, indexes: list[str] | None) -> Iterator[bytes]:
         """The lines of an export."""
         self._only_through_socket("export")

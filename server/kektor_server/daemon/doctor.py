@@ -30,6 +30,8 @@ def _of_files(engine: LocalEngine) -> Iterator[Finding]:
     for broken in engine.validate():
         where, _, what = broken.partition(": ")
         yield Finding("error", where, what, "answers that rest on it may be wrong", _BACKUP)
+    for what in engine.verify_audit():
+        yield Finding("error", "audit", what, "the account of that change", _BACKUP)
     for file, what in engine.damaged_files():
         yield Finding(
             "error",

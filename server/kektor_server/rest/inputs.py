@@ -114,6 +114,15 @@ class TombstonesQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_o
     cursor: str | None = None
 
 
+class AuditQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    since: TimeIn | None = None
+    id: str | None = None
+    actor: str | None = None
+    limit: int = 100
+    cursor: str | None = None
+    tz: str = "UTC"
+
+
 class ListQuery(MemoryQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A page of memories. `filter` is text, or the JSON form as text."""
 

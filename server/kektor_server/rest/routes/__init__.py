@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kektor_server.rest.route import Route
 from kektor_server.rest.routes import (
     admin,
+    audit,
     events,
     export,
     graph,
@@ -36,6 +37,7 @@ _PARTS = (
     export,
     events,
     tokens,
+    audit,
     admin,
 )
 
