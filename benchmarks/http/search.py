@@ -34,8 +34,8 @@ import kektor
 from kektor.memory.requests import SearchRequest
 
 FILES = ("glove100_base_p0.f16.npy", "glove100_query.f16.npy")
-CONNECTIONS = (1, 4, 16, 64)
 K = 10
+BATCH = 100
 HERE = Path(__file__).parent
 SERVER_CORE, LOAD_CORE = 0, 1
 
@@ -44,6 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--vectors", type=int, default=100_000)
     parser.add_argument("--ef", type=int, default=64)
+    parser.add_argument("--connections", type=int, nargs="+", default=[1, 4, 16, 64])
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--patience", type=float, default=3600, help="seconds that linking the graph may take")
     parser.add_argument("--chroma", help="a Python with chromadb")
@@ -54,9 +55,11 @@ def main() -> None:
     base, queries = base.astype(np.float32), np.load(data / FILES[1]).astype(np.float32)[:1000]
     truth = nearest(base, queries[:500])
     with tempfile.TemporaryDirectory(prefix="kektor-bench-") as folder:
-        rows = [*of_kektor(Path(folder), base, queries, truth, given)]
-        if given.chroma:
-            rows += of_chroma(Path(folder), base, queries, truth, given)
+        rows = []
+        for measure in (of_kektor, of_chroma) if given.chroma else (of_kektor,):
+            for row in measure(Path(folder), base, queries, truth, given):
+                print(json.dumps(row), file=sys.stderr)  # it takes minutes: say what is known
+                rows.append(row)
     show(rows, given)
     if given.out is not None:
         given.out.mkdir(parents=True, exist_ok=True)
@@ -105,18 +108,16 @@ def of_kektor(
         with httpx.Client(base_url=url, timeout=60) as http:
             hits = [http.post(path, content=each).json()["hits"] for each in body[:500]]
         share = recall([[int(hit["id"]) for hit in row] for row in hits], truth)
-        for connections in CONNECTIONS:
+        for connections in given.connections:
             under = loaded(folder, url, path, body, connections, given.seconds, pid)
             yield {"what": "kektor, over HTTP", "connections": connections, "recall": share, **under}
-        sizes = (100,)
-        for size in sizes:
-            batches = [
-                msgspec.msgpack.encode({"vectors": queries[n : n + size].tolist(), "k": K, "ef": given.ef})
-                for n in range(0, len(queries) - size, size)
-            ]
-            under = loaded(folder, url, f"{path}/batch", batches, 2, given.seconds, pid, "application/x-msgpack")
-            under |= {name: under[name] * size for name in ("per_second", "per_core")}
-            yield {"what": f"kektor, batches of {size}, MessagePack", "connections": 2, "recall": share, **under}
+        batches = [
+            msgspec.msgpack.encode({"vectors": queries[n : n + BATCH].tolist(), "k": K, "ef": given.ef})
+            for n in range(0, len(queries) - BATCH, BATCH)
+        ]
+        under = loaded(folder, url, f"{path}/batch", batches, 2, given.seconds, pid, "application/x-msgpack")
+        under |= {name: under[name] * BATCH for name in ("per_second", "per_core")}
+        yield {"what": f"kektor, batches of {BATCH}, MessagePack", "connections": 2, "recall": share, **under}
 
 
 def alone(search: Callable[[np.ndarray], Any], queries: np.ndarray, given: argparse.Namespace) -> dict[str, Any]:
@@ -217,7 +218,7 @@ def of_chroma(
         with httpx.Client(base_url=url, timeout=60, headers=headers) as http:
             found = [http.post(path, content=each).json()["ids"][0] for each in body[:500]]
         share = recall([[int(name) for name in row] for row in found], truth)
-        for connections in CONNECTIONS:
+        for connections in given.connections:
             under = loaded(folder, url, path, body, connections, given.seconds, process.pid)
             yield {"what": "Chroma's server", "connections": connections, "recall": share, **under}
     finally:
