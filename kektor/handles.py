@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from kektor.contract import convert, plain, plain_value, typed
 from kektor.engine.gateway import Principal
-from kektor.engine.port import EngineStats
 from kektor.engine.records import IndexSettings, Node, NodeKey, Receipt
 from kektor.engine.view import View
 from kektor.errors import Invalid
@@ -26,6 +25,7 @@ from kektor.memory.objects import (
     ForgetReceipt,
     Forgotten,
     Hit,
+    IndexStats,
     KvEntry,
     Memory,
     MemoryPage,
@@ -472,8 +472,11 @@ class IndexHandle:
             table[at, : len(row)] = row
         return table, scores
 
-    def stats(self) -> EngineStats:
-        return self._operations.index_stats(self.name, self._principal)
+    def stats(
+        self, *, as_of: str | float | None = None, known_at: str | float | None = None, tz: str = "UTC"
+    ) -> IndexStats:
+        """Sizes of the index, and in `shown` how many nodes of each kind a read shows, now or at the times given."""
+        return self._operations.index_stats(self.name, self._principal, as_of=as_of, known_at=known_at, tz=tz)
 
     def maintain(self, action: str, *, progress: Progress | None = None) -> None:
         """`vacuum` takes removed nodes out of the vector index and zeroes their bytes; `refine` finds its nodes better

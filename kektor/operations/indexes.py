@@ -6,11 +6,12 @@ import msgspec
 from msgspec import structs
 
 from kektor.engine.gateway import Principal
-from kektor.engine.port import EngineStats, Upkeep
+from kektor.engine.port import Upkeep
 from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Kind, Policy, Receipt
 from kektor.errors import Forbidden, Invalid, NotFound
 from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex, merged_policy
 from kektor.memory.limits import check_name
+from kektor.memory.objects import IndexStats, stats_of
 from kektor.memory.reading import make_view
 from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest, PolicyChange, TimeIn
 from kektor.operations.base import BaseOperations
@@ -89,12 +90,22 @@ class IndexOperations(BaseOperations):
     def get_index(self, name: str, principal: Principal) -> IndexSettings:
         return self._settings(principal, name)
 
-    def index_stats(self, name: str, principal: Principal) -> EngineStats:
-        """Sizes of the whole index, whatever the caller sees of it; needs a grant for all of it."""
+    def index_stats(
+        self,
+        name: str,
+        principal: Principal,
+        *,
+        as_of: TimeIn | None = None,
+        known_at: TimeIn | None = None,
+        tz: str = "UTC",
+    ) -> IndexStats:
+        """Sizes of an index, and how many nodes a read of this caller shows: now, or as the times say."""
         self._settings(principal, name)
         if not any(rule.user is rule.agent is rule.project is None for rule in principal.grants_for(name)):
             raise Forbidden("the statistics of an index cover all its scopes", field="index")
-        return self.engine.stats(name)
+        view = make_view(self.engine, principal, name, as_of=as_of, known_at=known_at, tz=tz)
+        counts = {kind.value: self.engine.count(structs.replace(view, kinds=frozenset([kind]))) for kind in Kind}
+        return stats_of(name, self.engine.stats(name), {kind: count for kind, count in counts.items() if count})
 
     def maintain_index(self, name: str, action: str, principal: Principal, *, progress: Progress | None = None) -> None:
         """Vacuum or refine an index in short steps; `progress` is told after each and may raise to stop there."""
@@ -108,22 +119,6 @@ class IndexOperations(BaseOperations):
             done, total = self.engine.upkeep(name, cast(Upkeep, action))
             if progress is not None:
                 progress(done / max(total, 1))
-
-    def count_shown(
-        self,
-        name: str,
-        principal: Principal,
-        *,
-        as_of: TimeIn | None = None,
-        known_at: TimeIn | None = None,
-        tz: str = "UTC",
-    ) -> dict[str, int]:
-        """How many nodes of each kind a read of this caller shows: now, or as the times say. Kinds without any are
-        left out."""
-        self._settings(principal, name)
-        view = make_view(self.engine, principal, name, as_of=as_of, known_at=known_at, tz=tz)
-        counts = {kind.value: self.engine.count(structs.replace(view, kinds=frozenset([kind]))) for kind in Kind}
-        return {kind: count for kind, count in counts.items() if count}
 
     def _settings(self, principal: Principal, name: str) -> IndexSettings:
         settings = self.engine.index(check_name(name)) if principal.grants_for(name) else None

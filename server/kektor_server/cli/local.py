@@ -15,7 +15,7 @@ from kektor.engine.records import Actor, ActorKind
 from kektor.errors import KektorError
 from kektor.ingest import IngestMessagesRequest
 from kektor.memory import requests as rq
-from kektor.memory.objects import index_of, stats_of
+from kektor.memory.objects import index_of
 from kektor.operations import Operations
 from kektor.operations.admin import CompactRequest
 from kektor.operations.audit import AuditRequest
@@ -159,7 +159,7 @@ RUNS: dict[str, Run] = {
     "create_index": lambda o, p, about, f: index_of(o.create_index(convert(rq.CreateIndexRequest, f), p)),
     "list_indexes": _list_indexes,
     "get_index": lambda o, p, about, f: index_of(o.get_index(about, p)),
-    "index_stats": lambda o, p, about, f: stats_of(about, o.index_stats(about, p), o.count_shown(about, p)),
+    "index_stats": lambda o, p, about, f: o.index_stats(about, p),
     "configure_index": lambda o, p, about, f: index_of(
         o.configure_index(about, convert(rq.ConfigureIndexRequest, f), p)
     ),

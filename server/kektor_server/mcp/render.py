@@ -169,7 +169,8 @@ def _notes(recall: Recall) -> list[str]:
         return ["empty: nothing is stored here yet"]
     notes = [recall.status if recall.hits or recall.dropped else f"{recall.status}: no memory answers this"]
     if recall.premise.unknown:
-        notes.append(f"never mentioned: {', '.join(recall.premise.unknown)}")
+        # The name stays in the structured result: it is the caller's, and nothing that memory has ever held.
+        notes.append("the question names what was never mentioned (premise.unknown)")
     if recall.premise.wrong_subject:
         notes.append(f"known of somebody else: {', '.join(recall.premise.wrong_subject)}")
     if recall.nearest_keys:

@@ -165,6 +165,7 @@ class DropIndexQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class EdgesQuery(ScopedQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
     direction: Literal["out", "in", "both"] = "both"
     rel: str | None = None
+    rels: list[str] | None = None
     filter: str | None = None
     edge_filter: str | None = None
     limit: int = 1000

@@ -198,5 +198,5 @@ _OF_THE_INDEX: dict[str, Any] = {
     "delete": _delete,
     "search": _search,
     "search_batch": _search_batch,
-    "stats": lambda handle, about, fields: handle.stats()._asdict(),
+    "stats": lambda handle, about, fields: handle.stats(),
 }

@@ -130,7 +130,8 @@ def _arguments(operation: Operation, about: str | None, fields: dict[str, Any]) 
     arguments = dict(fields)
     if about is not None:
         arguments["session" if operation == "end_session" else "id"] = about
-    if operation == "forget" and arguments.get("mode") == "erase" and not arguments.get("dry_run"):
+    erases = arguments.get("mode") == "erase" or "preview" in arguments
+    if operation == "forget" and erases and not arguments.get("dry_run"):
         arguments["confirm"] = True
     if operation == "traverse":
         arguments["id"] = arguments.pop("root")

@@ -71,6 +71,7 @@ def _asked(query: EdgesQuery) -> EdgesRequest:
     return EdgesRequest(
         direction=query.direction,
         rel=query.rel,
+        rels=query.rels,
         filter=query.filter,
         edge_filter=query.edge_filter,
         limit=query.limit,

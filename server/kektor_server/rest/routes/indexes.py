@@ -1,7 +1,7 @@
 """Indexes as a whole."""
 
 from kektor.engine.records import Receipt
-from kektor.memory.objects import Index, IndexStats, index_of, stats_of
+from kektor.memory.objects import Index, IndexStats, index_of
 from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest
 from kektor_server.rest.answers import IndexPage
 from kektor_server.rest.inputs import DropIndexQuery, StatsQuery
@@ -45,6 +45,4 @@ def delete_index(call: Call, index: str, query: DropIndexQuery) -> Receipt:
 @routes.get("/v1/indexes/{index}/stats", errors=("not_found",))
 def index_stats(call: Call, index: str, query: StatsQuery) -> IndexStats:
     """Sizes of an index, whatever its scopes; needs a grant for all of them. `shown` counts what a read would show."""
-    sizes = call.operations.index_stats(index, call.principal)
-    shown = call.operations.count_shown(index, call.principal, as_of=query.as_of, known_at=query.known_at, tz=query.tz)
-    return stats_of(index, sizes, shown)
+    return call.operations.index_stats(index, call.principal, as_of=query.as_of, known_at=query.known_at, tz=query.tz)
