@@ -129,7 +129,9 @@ class AuditFiles:
 
     def read(self) -> Iterator[Audited]:
         for chain in self._chains():
-            sides = {lsn: payload for lsn, payload, _ in _records(chain.with_suffix(".side").read_bytes())}
+            beside = chain.with_suffix(".side")
+            _check_header(beside, kept := beside.read_bytes())
+            sides = {lsn: payload for lsn, payload, _ in _records(kept)}
             content = chain.read_bytes()
             _check_header(chain, content)
             end = HEADER_BYTES

@@ -13,6 +13,7 @@ import kektor
 from kektor.handles import MemoryHandle
 from kektor_server.daemon.doctor import examine
 from tests.support.acceptance import PendingParts
+from tests.support.callers import Who
 from tests.support.callers.library import LibraryDoor
 from tests.support.callers.server import ServerMachine
 from tests.support.doors import Machine
@@ -87,7 +88,8 @@ def test_durable_one_owner_died(tmp_path: Path) -> None:
     """What a killed owner's lock file says keeps nobody out, and what it acknowledged is there."""
     server = ServerMachine(tmp_path)
     try:
-        saved = server.http.post("/v1/memories", json={"text": "Acknowledged before the kill"})
+        said = {"text": "Acknowledged before the kill"}
+        saved = server.http.post("/v1/memories", json=said, headers=server.headers(Who()))
         assert saved.status_code == 201
         server.kill()
         assert '"pid"' in (server.data / "LOCK").read_text(), "the lock of the dead still names it"
@@ -323,7 +325,7 @@ def test_durable_torn_server(small: _Small, tmp_path: Path) -> None:
         ready = server.http.get("/readyz").json()
         assert ready["status"] == "degraded"
         assert newest.name in str(ready["findings"])
-        listed = server.http.get("/v1/memories", params={"user": "a"}).json()["items"]
+        listed = server.http.get("/v1/memories", params={"user": "a"}, headers=server.headers(Who())).json()["items"]
         assert "Stone 14 weighs 196 grams" in [item["text"] for item in listed]
     finally:
         server.close()

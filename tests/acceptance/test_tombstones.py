@@ -265,7 +265,7 @@ def test_tombstone_lift(stage: Stage) -> None:
     noted = len(stage.events())
     assert person.lift(of_value["id"], reason="it was right")["outcome"] == "lifted"
     (event,) = stage.events()[noted:]
-    assert (event.operation, event.ids, event.reason) == ("lift", (of_value["id"],), "it was right")
+    assert (event.operation, event.ids, event.reason) == ("lift", [of_value["id"]], "it was right")
     with pytest.raises(Refused) as refused:
         person.lift(of_value["id"])
     assert refused.value.code == "not_found"

@@ -65,6 +65,7 @@ POST /v1/memories/{id}/pin
 POST /v1/memories/{id}/unpin
 POST /v1/memories/{id}/confirm
 POST /v1/memories/{id}/reinforce
+POST /v1/memories/{id}/dismiss
 POST /v1/recall
 POST /v1/forget
 POST /v1/ingest/messages
@@ -87,6 +88,9 @@ GET POST /v1/tokens
 DELETE /v1/tokens/{jti}
 POST /v1/admin/keys/rotate
 POST /v1/admin/checkpoint
+POST /v1/admin/compact
+GET /v1/audit
+POST /v1/audit/verify
 """
 
 META: Json = {
@@ -415,6 +419,7 @@ SUCCESS: list[tuple[str, int, Ask]] = [
     ("unpin", 200, Ask()),
     ("confirm", 200, Ask({})),
     ("reinforce", 200, Ask()),
+    ("dismiss", 200, Ask({"key": "k"})),
     ("archive", 200, Ask()),
     ("restore", 200, Ask()),
     ("recall", 200, Ask({"query": "the first fact", "explain": True})),
@@ -450,6 +455,9 @@ SUCCESS: list[tuple[str, int, Ask]] = [
     ("revoke_token", 200, Ask(id="{jti}")),
     ("rotate_keys", 200, Ask({"overlap": "1d"})),
     ("checkpoint", 200, Ask()),
+    ("audit", 200, Ask()),
+    ("verify_audit", 200, Ask()),
+    ("compact", 200, Ask({"wait": True})),
 ]
 
 

@@ -16,6 +16,10 @@ from kektor.memory.recall.subject import ABSTAINS, Subject, subject_of
 __all__ = ["Premise", "read_premise"]
 
 
+_SEEN = 10
+"""How many of the best are read for a name itself."""
+
+
 class Premise(NamedTuple):
     """What speaks against a question.
 
@@ -55,7 +59,9 @@ def read_premise(
     words = (word for name in names_in(question.text) for word in name.split())
     names = list(dict.fromkeys([*words, *identifiers_in(question.text)]))
     told = {word for text in replaced.values() for word in words_of(text)}
-    unknown = [name for name in unknown_names(engine, view, names) if not words_of(name) <= told]
+    # A name may stand in a text where no word of the index begins, behind a control character say.
+    seen = "\n".join(found.candidate.node.text for found in ranked[:_SEEN])
+    unknown = [name for name in unknown_names(engine, view, names) if not words_of(name) <= told and name not in seen]
     return Premise(
         unknown=tuple(unknown),
         known=tuple(name for name in names if name not in unknown),

@@ -115,7 +115,7 @@ def test_a_line_beyond_the_limit_is_refused_without_being_kept(shared: Machine) 
         ("nobody/knows", {}, -32601),
         ("logging/setLevel", {"level": "info"}, -32601),
         ("tools/list", {"cursor": "2"}, -32602),
-        ("tools/call", {"name": "start_session", "arguments": {}}, -32602),
+        ("tools/call", {"name": "start_a_band", "arguments": {}}, -32602),
         ("tools/call", {"name": None}, -32602),
         ("tools/call", {"name": "recall", "arguments": ["query"]}, -32602),
         ("resources/read", {"uri": "kektor://default/memory/x"}, -32002),
