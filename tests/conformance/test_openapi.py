@@ -290,7 +290,7 @@ def contract(live: LiveServer) -> Contract:
 def fill(live: LiveServer) -> None:
     """What the requests below speak of."""
     for body in (
-        {"id": "m1", "text": "the first fact"},
+        {"id": "m1", "text": "the first fact", "keys": ["k"]},
         {"id": "two", "text": "of alice", "scope": {"user": "alice"}},
         {"id": "two", "text": "of bob", "scope": {"user": "bob"}},
     ):

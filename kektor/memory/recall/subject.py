@@ -87,6 +87,10 @@ def subject_of(question: Question, ranked: Sequence[Fused], language: str, repla
         known=known,
     )
     bound = {key: read(candidate.node) for key, candidate in found.items()}
+    for key, candidate in found.items():
+        text = candidate.node.text.casefold()
+        if candidate.node.kind is not Kind.SOURCE and any(name in text for name in named):
+            bound[key] = {_ANYBODY: frozenset().union(*bound[key].values())}  # it has the name, wherever words begin
     for key in found.keys() & replaced.keys():
         if named & words_of(replaced[key]):  # what holds in the place of what was said of them answers
             bound[key] = {_ANYBODY: asked & set(content_terms(f"{found[key].node.text} {replaced[key]}", language))}
