@@ -8,7 +8,7 @@ see a write up to one sync early; receipts and events leave only after it.
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -395,6 +395,16 @@ class LocalEngine:
         with self._reading():
             number = self._space(index).settings.number
             return [stone for stone in self.tables.tombstones.values() if stone.index == number]
+
+    def withholds(self, index: str, scope: Scope, cls: str) -> bool:
+        with self._reading():
+            return self.tables.withholds(self._space(index).settings.number, scope, cls)
+
+    def withheld(self, index: str, scope: Scope, cls: str, digests: Iterable[bytes]) -> bool:
+        with self._reading():
+            number = self._space(index).settings.number
+            stones = (stone for digest in digests for stone in self.tables.standing(number, scope, digest))
+            return any(stone.cls == cls for stone in stones)
 
     def erasures(self) -> list[Erasure]:
         with self._reading():

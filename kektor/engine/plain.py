@@ -7,7 +7,7 @@ import math
 import sys
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
@@ -297,6 +297,16 @@ class PlainEngine:
     def tombstones(self, index: str) -> list[Tombstone]:
         number = self._index(index).settings.number
         return [stone for stone in self._world.tombstones.values() if stone.index == number]
+
+    def withholds(self, index: str, scope: Scope, cls: str) -> bool:
+        return any((stone.scope, stone.cls, stone.lifted_at) == (scope, cls, None) for stone in self.tombstones(index))
+
+    def withheld(self, index: str, scope: Scope, cls: str, digests: Iterable[bytes]) -> bool:
+        wanted = set(digests)
+        return any(
+            (stone.scope, stone.cls, stone.lifted_at) == (scope, cls, None) and not wanted.isdisjoint(stone.digests)
+            for stone in self.tombstones(index)
+        )
 
     def erasures(self) -> list[Erasure]:
         return list(self._world.erasures.values())

@@ -4,7 +4,7 @@ Commands, Views, ids and records go in and out. Slots, bitmaps, paths and frames
 live in one process, in plain dictionaries (`kektor.engine.plain`) or on another machine.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -324,6 +324,12 @@ class Engine(Protocol):
         """At most `limit` visible nodes, and every edge between them."""
 
     def tombstones(self, index: str) -> list[Tombstone]: ...
+    def withholds(self, index: str, scope: Scope, cls: str) -> bool:
+        """Whether any tombstone of a class is in force in exactly that scope: else no value needs a look."""
+
+    def withheld(self, index: str, scope: Scope, cls: str, digests: Iterable[bytes]) -> bool:
+        """Whether one of a class is in force there for a value of any of these digests."""
+
     def erasures(self) -> list[Erasure]:
         """Every receipt, in the order of the erasures."""
 

@@ -294,7 +294,7 @@ class LocalTransaction:
         return stone if stands and stone is not None and stone.index == self._number(index) else None
 
     def guarded(self, index: str, scope: Scope) -> bool:
-        return self._engine.tables.guarded(self._number(index), scope)
+        return self._engine.tables.withholds(self._number(index), scope, "erasure")
 
     def guards(self, index: str, scope: Scope, tokens: frozenset[bytes]) -> list[Tombstone]:
         number = self._number(index)

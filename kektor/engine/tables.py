@@ -66,8 +66,8 @@ class SmallTables:
         self._standing: dict[tuple[int, Scope, bytes], tuple[str, ...]] = {}
         self._guards: dict[tuple[int, Scope, bytes], tuple[str, ...]] = {}
         """By the least of its tokens, which a sentence that holds all of them holds, too."""
-        self._erased: Counter[tuple[int, Scope]] = Counter()
-        """How many guards of erasures stand in a scope."""
+        self._in_force: Counter[tuple[int, Scope, str]] = Counter()
+        """How many tombstones of a class stand in a scope."""
         self._frozen = b""
         self._lsn = 0
 
@@ -98,8 +98,8 @@ class SmallTables:
         """Those in force for a value, oldest first: it may have been rejected more than once."""
         return [self.tombstones[stone] for stone in self._standing.get((index, scope, digest), ())]
 
-    def guarded(self, index: int, scope: Scope) -> bool:
-        return self._erased[index, scope] > 0
+    def withholds(self, index: int, scope: Scope, cls: str) -> bool:
+        return self._in_force[index, scope, cls] > 0
 
     def guarding(self, index: int, scope: Scope, tokens: frozenset[bytes]) -> list[Tombstone]:
         """Those in force whose every token is among some tokens, oldest first."""
@@ -124,7 +124,7 @@ class SmallTables:
         stone = effect.tombstone
         self.tombstones[stone.id] = stone
         if stone.lifted_at is None:
-            self._erased[stone.index, stone.scope] += stone.cls == "erasure"
+            self._in_force[stone.index, stone.scope, stone.cls] += 1
             for table, digest in self._places(stone):
                 key = (stone.index, stone.scope, digest)
                 table[key] = (*table.get(key, ()), stone.id)
@@ -132,7 +132,7 @@ class SmallTables:
     def lift_tombstone(self, effect: LiftTombstone) -> None:
         stone = msgspec.structs.replace(self.tombstones[effect.id], lifted_at=effect.at)
         self.tombstones[stone.id] = stone
-        self._erased[stone.index, stone.scope] -= stone.cls == "erasure"
+        self._in_force[stone.index, stone.scope, stone.cls] -= 1
         for table, digest in self._places(stone):
             key = (stone.index, stone.scope, digest)
             left = tuple(other for other in table.pop(key, ()) if other != stone.id)
@@ -151,10 +151,8 @@ class SmallTables:
     def keep_outcome(self, effect: KeepOutcome) -> None:
         self.outcomes[effect.key] = effect
         # Kept in the order of time, so the oldest come first.
-        for key, kept in list(self.outcomes.items()):
-            if kept.at >= effect.at - OUTCOMES_KEPT_FOR:
-                break
-            del self.outcomes[key]
+        while (oldest := next(iter(self.outcomes.values()))).at < effect.at - OUTCOMES_KEPT_FOR:
+            del self.outcomes[oldest.key]
 
     def drop_index(self, number: int) -> None:
         """Forget an index by its number, with its key-values and tombstones."""
@@ -164,6 +162,7 @@ class SmallTables:
         self.tombstones = {key: stone for key, stone in self.tombstones.items() if stone.index != number}
         self._standing = {key: value for key, value in self._standing.items() if key[0] != number}
         self._guards = {key: value for key, value in self._guards.items() if key[0] != number}
+        self._in_force = Counter({key: count for key, count in self._in_force.items() if key[0] != number})
 
     # The chunk protocol
 

@@ -19,7 +19,7 @@ from kektor.memory.recall.judge import Judged, judge, thresholds_for
 from kektor.memory.recall.pack import pack
 from kektor.memory.recall.premise import read_premise
 from kektor.memory.recall.question import Question, read
-from kektor.memory.recall.said import as_seen_today
+from kektor.memory.recall.said import TakenBack, as_read_today, as_seen_today
 from kektor.memory.recall.speakers import with_speakers
 from kektor.text import content_terms
 
@@ -27,6 +27,9 @@ __all__ = ["recall"]
 
 _DEPTH = 100
 """Fewest candidates of each side; more when more hits are asked for."""
+
+_READ = 60
+"""How many of the best are read for whose facts they tell; what was taken back is not among it."""
 
 
 def recall(
@@ -55,10 +58,12 @@ def recall(
     replaced = _replaced(candidates, origins)
     language = settings.text.language
     asked = frozenset(content_terms(question.said, language))
+    taken, whole = TakenBack(context, view), "rejected" in view.include
+    read_today = ranked[:_READ] if whole else as_read_today(taken, ranked[:_READ])
     judged = judge(
         ranked,
         thresholds_for(settings.fingerprint),
-        read_premise(engine, view, question, ranked, language, replaced=replaced),
+        read_premise(engine, view, question, read_today, language, replaced=replaced),
         asks=bool(asked or question.speakers or not question.words),
         covers=lambda text: len(asked & set(content_terms(text, language))) / len(asked) if asked else 1.0,
     )
@@ -69,7 +74,7 @@ def recall(
     hits = [
         _hit(engine, entry, settings, view, origins) for entry in latest_first(_group_evidence(judged.relevant), k, now)
     ]
-    packed = pack(as_seen_today(context, view, hits), budget_tokens, context.tokenizer.counts, now)
+    packed = pack(as_seen_today(taken, hits, whole=whole), budget_tokens, context.tokenizer.counts, now)
     return Recall(
         status=judged.status,
         hits=packed.hits,
@@ -77,7 +82,7 @@ def recall(
         tokens=packed.tokens,
         dropped=packed.dropped,
         nearest_keys=_nearest_keys(engine, view, query, judged),
-        near_misses=_near(context, settings, view, judged.near_misses[:k]),
+        near_misses=_near(taken, settings, view, judged.near_misses[:k]),
         premise=Premise(
             at_risk=judged.premise.at_risk,
             unknown=list(judged.premise.unknown),
@@ -136,6 +141,7 @@ def _keep_best(
         vector=max(vectors) if vectors else None,
         text=max(best.text, candidate.text),
         exact=best.exact or candidate.exact,
+        way=max(best.way, candidate.way),
     )
     found[key] = (merged, best_origin)
 
@@ -194,11 +200,11 @@ def _hit(
 
 
 def _near(
-    context: MemoryContext, settings: IndexSettings, view: View, misses: Sequence[tuple[Candidate, str]]
+    taken: TakenBack, settings: IndexSettings, view: View, misses: Sequence[tuple[Candidate, str]]
 ) -> list[NearMiss]:
     """What came close, in its order; nothing that was taken back comes close either."""
     hits = [Hit(memory_of(miss.node, settings, now=view.now), 0.0, {}, [why]) for miss, why in misses]
-    seen = as_seen_today(context, view, hits)
+    seen = as_seen_today(taken, hits, whole="rejected" in view.include)
     return [NearMiss(id=hit.memory.id, text=hit.memory.text, why=hit.via[0]) for hit in seen]
 
 

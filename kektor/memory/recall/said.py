@@ -8,10 +8,11 @@ from kektor.engine.records import Kind, Node, NodeKey, Scope, Status, Trust
 from kektor.engine.view import INCLUDABLE, View
 from kektor.memory.context import MemoryContext
 from kektor.memory.objects import Hit
+from kektor.memory.recall.fuse import Fused
 from kektor.memory.tombstones import REJECTED
 from kektor.text import CUT, Span, blank, sentences, touched
 
-__all__ = ["TakenBack", "as_seen_today"]
+__all__ = ["TakenBack", "as_read_today", "as_seen_today"]
 
 
 class TakenBack:
@@ -23,15 +24,21 @@ class TakenBack:
         self._anything = structs.replace(
             view, history=True, include=INCLUDABLE, kinds=None, layers=None, tags=None, filter=None
         )
-        self._rejected = {
-            (stone.scope, digest)
-            for stone in context.engine.tombstones(view.index)
-            if stone.cls == REJECTED and stone.lifted_at is None
-            for digest in stone.digests
-        }
+        self._spans: dict[NodeKey, list[Span]] = {}
 
     def spans(self, source: NodeKey, text: str) -> list[Span]:
         """The sentences of a source that are left out."""
+        if source not in self._spans:
+            self._spans[source] = self._find(source, text)
+        return self._spans[source]
+
+    def left(self, source: NodeKey, text: str) -> str:
+        """The text of a source without them; "" when nothing else was said."""
+        if gone := self.spans(source, text):
+            text = " ".join(part for part in blank(text, gone).replace(CUT, "").split(" ") if part).strip()
+        return text if text.replace(CUT, "").strip() else ""
+
+    def _find(self, source: NodeKey, text: str) -> list[Span]:
         quoted = [
             Span(span.start, span.end)
             for node in self._resting(source)
@@ -40,12 +47,13 @@ class TakenBack:
             if span.key == source
         ]
         gone = set(touched(text, quoted)) if quoted else set()
-        if self._rejected:
+        engine, index = self._context.engine, self._view.index
+        if engine.withholds(index, source.scope, REJECTED):
             digests = self._context.digester.digests
             gone |= {
                 span
                 for span in sentences(text)
-                if any((source.scope, digest) in self._rejected for digest in digests(text[span.start : span.end]))
+                if engine.withheld(index, source.scope, REJECTED, digests(text[span.start : span.end]))
             }
         return sorted(gone)
 
@@ -75,16 +83,25 @@ class TakenBack:
         return state is not None and state.trust is Trust.REJECTED
 
 
-def as_seen_today(context: MemoryContext, view: View, hits: Sequence[Hit]) -> list[Hit]:
+def as_read_today(taken: TakenBack, ranked: Sequence[Fused]) -> list[Fused]:
+    """Candidates in their order, sources with the text that is left of them; where nothing is, none."""
+    read = []
+    for found in ranked:
+        node = found.candidate.node
+        text = taken.left(found.candidate.key, node.text) if node.kind is Kind.SOURCE else node.text
+        if text == node.text:
+            read.append(found)
+        elif text:
+            read.append(found._replace(candidate=found.candidate._replace(node=structs.replace(node, text=text))))
+    return read
+
+
+def as_seen_today(taken: TakenBack, hits: Sequence[Hit], *, whole: bool) -> list[Hit]:
     """Hits in their order; of sources, and of summaries made of them, only what was not taken back. One of which
     nothing is left is no hit.
 
-    Asked with `include` rejected, all that was said is shown.
+    With `whole`, for who asked to `include` what was rejected, all that was said is shown.
     """
-    if not any(hit.memory.kind in (Kind.SOURCE, Kind.SUMMARY) for hit in hits):
-        return list(hits)
-    taken = TakenBack(context, view)
-    whole = "rejected" in view.include
     seen = []
     for hit in hits:
         if hit.memory.kind == Kind.SOURCE:
@@ -99,9 +116,8 @@ def as_seen_today(context: MemoryContext, view: View, hits: Sequence[Hit]) -> li
 
 
 def _source(taken: TakenBack, hit: Hit, *, whole: bool) -> Hit | None:
-    key, text = NodeKey(_scope(hit), hit.memory.id), hit.memory.text
-    if not whole and (gone := taken.spans(key, text)):
-        text = " ".join(part for part in blank(text, gone).replace(CUT, "").split(" ") if part).strip()
+    key = NodeKey(_scope(hit), hit.memory.id)
+    text = hit.memory.text if whole else taken.left(key, hit.memory.text)
     if not text.replace(CUT, "").strip():
         return None
     return structs.replace(hit, memory=structs.replace(hit.memory, text=text), superseded_by=taken.later(key))

@@ -105,7 +105,8 @@ def subject_of(question: Question, ranked: Sequence[Fused], language: str, repla
         for key, share in shares.items()
         if share.other >= _FEWEST and share.other > _HALF_AGAIN * share.own and share.by_itself
     }
-    people = dict.fromkeys(name for share in said.values() for name in share.people)
+    most = max((share.other for share in said.values()), default=0.0)
+    people = dict.fromkeys(name for share in said.values() if share.other == most for name in share.people)
     return Subject(margin, tuple(people), frozenset(said))
 
 
