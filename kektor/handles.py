@@ -36,8 +36,8 @@ from kektor.memory.objects import (
     SessionPage,
     Subgraph,
     Tombstone,
-    memory_of,
 )
+from kektor.memory.presenting import memory_of
 from kektor.memory.reading import only_by_id
 from kektor.operations import Operations
 from kektor.operations.graph import Progress

@@ -9,7 +9,8 @@ from kektor.engine.edges import EdgeRule
 from kektor.engine.port import Engine
 from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Status, Trust
 from kektor.engine.view import INCLUDABLE, View
-from kektor.memory.objects import Decided, Review, Suggested, actor_of, memory_of, time_of
+from kektor.memory.objects import Decided, Review, Suggested
+from kektor.memory.presenting import actor_of, memory_of, time_of
 from kektor.query import parse_filter
 
 __all__ = ["STATUSES", "queue"]

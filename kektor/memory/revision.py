@@ -7,7 +7,8 @@ from msgspec import structs
 
 from kektor.engine.records import IndexSettings, Node
 from kektor.errors import Conflict
-from kektor.memory.objects import Memory, memory_of
+from kektor.memory.objects import Memory
+from kektor.memory.presenting import memory_of
 
 __all__ = ["check_revision", "revision"]
 

@@ -21,7 +21,8 @@ from kektor.memory.forgetting.closure import Closure, Gone, Place
 from kektor.memory.forgetting.previews import Preview, compare, fingerprints, read_preview, write_preview
 from kektor.memory.inputs import instant, read_rule
 from kektor.memory.limits import LIMITS, check_id, check_text
-from kektor.memory.objects import ErasurePage, ForgetReceipt, Forgotten, ForgottenNode, erasure_of
+from kektor.memory.objects import ErasurePage, ForgetReceipt, Forgotten, ForgottenNode
+from kektor.memory.presenting import erasure_of
 from kektor.memory.reading import make_view, only_by_id
 from kektor.operations.base import BaseOperations
 

@@ -26,10 +26,8 @@ from kektor.memory.objects import (
     Path,
     Subgraph,
     SubgraphNode,
-    edge_of,
-    memory_of,
-    scope_of,
 )
+from kektor.memory.presenting import edge_of, memory_of, scope_of
 from kektor.memory.reading import find_one, make_view
 from kektor.operations.base import BaseOperations
 from kektor.query import parse_filter

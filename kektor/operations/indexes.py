@@ -11,7 +11,8 @@ from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Kind, Policy, R
 from kektor.errors import Forbidden, Invalid, NotFound
 from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex, merged_policy
 from kektor.memory.limits import check_name
-from kektor.memory.objects import IndexStats, stats_of
+from kektor.memory.objects import IndexStats
+from kektor.memory.presenting import stats_of
 from kektor.memory.reading import make_view
 from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest, PolicyChange, TimeIn
 from kektor.operations.base import BaseOperations

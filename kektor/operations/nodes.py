@@ -28,7 +28,8 @@ from kektor.memory.limits import (
     check_text,
     check_vector,
 )
-from kektor.memory.objects import BatchHits, SearchHit, memory_of
+from kektor.memory.objects import BatchHits, SearchHit
+from kektor.memory.presenting import memory_of
 from kektor.memory.reading import find_one, make_view
 from kektor.operations.base import BaseOperations
 from kektor.query import find_text

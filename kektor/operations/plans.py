@@ -7,7 +7,8 @@ from kektor.engine.port import Vector
 from kektor.engine.records import IndexSettings
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
-from kektor.memory.objects import Hit, NearMiss, PlanRun, Premise, Recall, memory_of
+from kektor.memory.objects import Hit, NearMiss, PlanRun, Premise, Recall
+from kektor.memory.presenting import memory_of
 from kektor.memory.recall.pack import pack
 from kektor.query.plan import Outcome, Plan, run_plan
 

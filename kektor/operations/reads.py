@@ -11,16 +11,8 @@ from kektor.errors import Invalid, NotFound
 from kektor.memory import requests as rq
 from kektor.memory.inputs import instant
 from kektor.memory.limits import LIMITS, check_id, check_text
-from kektor.memory.objects import (
-    Evidence,
-    Memory,
-    MemoryPage,
-    NodeOut,
-    Premise,
-    Recall,
-    memory_of,
-    node_of,
-)
+from kektor.memory.objects import Evidence, Memory, MemoryPage, NodeOut, Premise, Recall
+from kektor.memory.presenting import memory_of, node_of
 from kektor.memory.reading import existing_index, find_one, make_view, only_by_id
 from kektor.memory.recall import recall
 from kektor.operations.base import BaseOperations

@@ -11,7 +11,8 @@ from kektor.memory import requests as rq
 from kektor.memory.drafts import Draft
 from kektor.memory.inputs import write_scope
 from kektor.memory.limits import LIMITS, check_text
-from kektor.memory.objects import Session, SessionPage, scope_of
+from kektor.memory.objects import Session, SessionPage
+from kektor.memory.presenting import scope_of
 from kektor.memory.reading import existing_index, make_view
 from kektor.memory.recall.said import TakenBack
 from kektor.operations.base import BaseOperations

@@ -7,7 +7,8 @@ from kektor.memory import requests as rq
 from kektor.memory.commands.lift import Lift
 from kektor.memory.inputs import read_rule
 from kektor.memory.limits import LIMITS, check_id
-from kektor.memory.objects import Tombstone, TombstonePage, tombstone_of
+from kektor.memory.objects import Tombstone, TombstonePage
+from kektor.memory.presenting import tombstone_of
 from kektor.memory.reading import existing_index, make_view
 from kektor.operations.base import BaseOperations
 

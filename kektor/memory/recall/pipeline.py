@@ -11,7 +11,8 @@ from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Status
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
 from kektor.memory.keys import connected, nearest
-from kektor.memory.objects import Hit, NearMiss, Premise, Recall, memory_of
+from kektor.memory.objects import Hit, NearMiss, Premise, Recall
+from kektor.memory.presenting import memory_of
 from kektor.memory.recall.alike import Ordered, latest_first
 from kektor.memory.recall.candidates import Candidate, Vectors, gather
 from kektor.memory.recall.fuse import Fused, fuse

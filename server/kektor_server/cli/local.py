@@ -15,7 +15,7 @@ from kektor.engine.records import Actor, ActorKind
 from kektor.errors import KektorError
 from kektor.ingest import IngestMessagesRequest
 from kektor.memory import requests as rq
-from kektor.memory.objects import index_of
+from kektor.memory.presenting import index_of
 from kektor.operations import Operations
 from kektor.operations.admin import CompactRequest
 from kektor.operations.audit import AuditRequest

@@ -3,7 +3,7 @@
 from kektor.contract import convert
 from kektor.errors import Invalid
 from kektor.memory import requests as rq
-from kektor.memory.objects import index_of
+from kektor.memory.presenting import index_of
 from kektor_server.mcp import render
 from kektor_server.mcp.pieces import REASON, RECEIPT, confirmed, receipt_result, text_of
 from kektor_server.mcp.registry import Tool, ToolCall, ToolResult

@@ -5,7 +5,8 @@ from typing import Any
 from kektor.contract import convert
 from kektor.engine.records import Kind
 from kektor.memory import requests as rq
-from kektor.memory.objects import Memory, index_of
+from kektor.memory.objects import Memory
+from kektor.memory.presenting import index_of
 from kektor_server.mcp import render
 from kektor_server.mcp.pieces import (
     AS_OF,

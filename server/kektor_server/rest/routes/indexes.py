@@ -1,7 +1,8 @@
 """Indexes as a whole."""
 
 from kektor.engine.records import Receipt
-from kektor.memory.objects import Index, IndexStats, index_of
+from kektor.memory.objects import Index, IndexStats
+from kektor.memory.presenting import index_of
 from kektor.memory.requests import ConfigureIndexRequest, CreateIndexRequest
 from kektor_server.rest.answers import IndexPage
 from kektor_server.rest.inputs import DropIndexQuery, StatsQuery
