@@ -40,6 +40,11 @@ class Principal(Struct, frozen=True):
     rights: frozenset[Right]
     grants: tuple[Grant, ...]
 
+    @property
+    def reaches_everything(self) -> bool:
+        """Whether some grant has no bounds: what concerns the whole database is for nobody else."""
+        return any(grant.index is None and grant.scope == ScopeRule() for grant in self.grants)
+
     def grants_for(self, index: str) -> tuple[ScopeRule, ...]:
         """The scopes of an index it may read."""
         return tuple(grant.scope for grant in self.grants if grant.index in (None, index))

@@ -9,11 +9,12 @@ from msgspec import structs
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Transaction
 from kektor.engine.records import Edge, Kind, Node, NodeKey, Receipt, Scope, Status
-from kektor.errors import Conflict, NotFound
+from kektor.errors import Conflict, Forbidden, NotFound
 from kektor.memory.commands.base import MemoryCommand, key_of
 from kektor.memory.commands.versions import link_evidence, step
 from kektor.memory.context import MemoryContext
 from kektor.memory.drafts import Draft
+from kektor.memory.inputs import may_write
 
 __all__ = ["EndSession", "StartSession", "session_draft", "session_key"]
 
@@ -71,6 +72,10 @@ class EndSession(MemoryCommand):
         node = tx.node(self.index, key)
         if node is None:
             raise NotFound(f"there is no session {self.session!r} in index {self.index!r}", field="session")
+        if not may_write(principal, self.index, self.scope):
+            raise Forbidden(
+                f"session {self.session!r} is shared; this caller may read it and not end it", field="session"
+            )
         for source in self.sources:
             if tx.node(self.index, key_of(source)) != source:
                 raise Conflict("the session changed while it was summarised; end it again", field="session")

@@ -75,7 +75,13 @@ def nearest(engine: Engine, view: View, question: str, k: int = 5) -> list[str]:
     """The keys whose names share most with a question; they are no answer."""
     keys = structs.replace(_keys_view(view), kinds=frozenset({Kind.KEY}))
     found = engine.fetch(keys, [scored.key for scored in engine.match_text(keys, question, k)])
-    return list(dict.fromkeys(node.text for node in found if node is not None))
+    return list(dict.fromkeys(node.text for node in found if node is not None and _leads_somewhere(engine, view, node)))
+
+
+def _leads_somewhere(engine: Engine, view: View, key: Node) -> bool:
+    """Whether the caller sees a memory that it leads to: of others its name says too much."""
+    rule = EdgeRule(frozenset([ROUTES]), "out")
+    return bool(engine.edges(_keys_view(view), NodeKey(key.scope, key.id), rule, limit=1).edges)
 
 
 def routed(engine: Engine, view: View, question: str) -> dict[NodeKey, float]:

@@ -65,8 +65,7 @@ class AdminOperations(BaseOperations):
 
     def compact(self, request: CompactRequest, principal: Principal) -> Compaction:
         """Rid the files of everything erased: soon, or with `wait` before this answers. Forbidden without `admin`."""
-        if "admin" not in principal.rights:
-            raise Forbidden("compacting needs the right 'admin'")
+        _refuse_others(principal, "compacting")
         if request.wait:
             return self._compactor.run()
         self._compactor.request()
@@ -74,6 +73,10 @@ class AdminOperations(BaseOperations):
 
     def checkpoint(self, principal: Principal) -> Checkpoint:
         """Write a checkpoint of everything committed. Raises Forbidden without the right `admin`."""
-        if "admin" not in principal.rights:
-            raise Forbidden("writing a checkpoint needs the right 'admin'")
+        _refuse_others(principal, "writing a checkpoint")
         return Checkpoint(self.engine.checkpoint())
+
+
+def _refuse_others(principal: Principal, what: str) -> None:
+    if "admin" not in principal.rights or not principal.reaches_everything:
+        raise Forbidden(f"{what} needs the right 'admin' and a grant without bounds: it concerns the whole database")

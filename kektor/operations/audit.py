@@ -86,8 +86,8 @@ class AuditOperations(BaseOperations):
 
 
 def _refuse_others(principal: Principal) -> None:
-    if "admin" not in principal.rights:
-        raise Forbidden("the audit needs the right 'admin': it tells of every scope")
+    if "admin" not in principal.rights or not principal.reaches_everything:
+        raise Forbidden("the audit needs the right 'admin' and a grant without bounds: it tells of every scope")
 
 
 def _told(event: AuditEvent) -> AuditItem:

@@ -8,6 +8,7 @@ from msgspec import structs
 from kektor.engine.gateway import Principal
 from kektor.engine.port import Upkeep
 from kektor.engine.records import DEFAULT_LAYERS, IndexSettings, Kind, Policy, Receipt
+from kektor.engine.view import ScopeRule
 from kektor.errors import Forbidden, Invalid, NotFound
 from kektor.memory.commands.indexes import ConfigureIndex, CreateIndex, DropIndex, merged_policy
 from kektor.memory.limits import check_name
@@ -111,8 +112,10 @@ class IndexOperations(BaseOperations):
     def maintain_index(self, name: str, action: str, principal: Principal, *, progress: Progress | None = None) -> None:
         """Vacuum or refine an index in short steps; `progress` is told after each and may raise to stop there."""
         self._settings(principal, name)
-        if "admin" not in principal.rights:
-            raise Forbidden("maintaining an index needs the right 'admin'", field="index")
+        if "admin" not in principal.rights or ScopeRule() not in principal.grants_for(name):
+            raise Forbidden(
+                "maintaining an index needs the right 'admin' and a grant for all its scopes", field="index"
+            )
         if action not in get_args(Upkeep):
             raise Invalid(f"action must be one of {', '.join(get_args(Upkeep))}, not {action!r}", field="action")
         done, total = 0, 1

@@ -7,9 +7,10 @@ from kektor.engine.port import Vector
 from kektor.engine.records import IndexSettings
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
-from kektor.memory.objects import Hit, NearMiss, PlanRun, Premise, Recall
+from kektor.memory.objects import Hit, PlanRun, Premise, Recall
 from kektor.memory.presenting import memory_of
 from kektor.memory.recall.pack import pack
+from kektor.memory.recall.said import TakenBack, as_seen_today, near_misses
 from kektor.query.plan import Outcome, Plan, run_plan
 
 __all__ = ["recall_by_plan"]
@@ -41,7 +42,9 @@ def recall_by_plan(
         )
         for row in found.rows[:k]
     ]
-    packed = pack(hits, budget_tokens, context.tokenizer.counts, now=view.now)
+    taken, whole = TakenBack(context, view), "rejected" in view.include
+    packed = pack(as_seen_today(taken, hits, whole=whole), budget_tokens, context.tokenizer.counts, now=view.now)
+    misses = [(miss.node, f"only without {miss.dropped} of stage {miss.stage!r}") for miss in found.near_misses]
     return Recall(
         status=_status(found, context, view),
         hits=packed.hits,
@@ -49,10 +52,7 @@ def recall_by_plan(
         tokens=packed.tokens,
         dropped=packed.dropped,
         nearest_keys=[],
-        near_misses=[
-            NearMiss(miss.node.id, miss.node.text, f"only without {miss.dropped} of stage {miss.stage!r}")
-            for miss in found.near_misses
-        ],
+        near_misses=near_misses(taken, settings, view, misses),
         premise=_premise(found),
         history_used=any(stage.status != "current" for stage in plan.stages),
         trace_id=clock.new_id(),

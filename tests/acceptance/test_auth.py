@@ -248,6 +248,17 @@ def test_doors_auth_an_admin_with_bounds_makes_no_token_beyond_them(guarded: Gua
     guarded.still_works()
 
 
+def test_doors_auth_an_admin_with_bounds_does_nothing_to_the_whole_database(guarded: Guarded) -> None:
+    asked = {"roles": ["admin"], "grants": [{"index": "default", "user": "alice"}]}
+    made = guarded.ask(guarded.root, "POST", "/v1/tokens", json=asked).json()["token"]
+    for method, path in (("GET", "/v1/audit"), ("POST", "/v1/audit/verify"), ("POST", "/v1/admin/checkpoint"),
+                         ("POST", "/v1/admin/compact"), ("GET", "/metrics")):  # fmt: skip
+        body = {"json": {}} if method == "POST" and path == "/v1/admin/compact" else {}
+        assert guarded.ask(made, method, path, **body).status_code == 403, path
+        assert guarded.ask(guarded.root, method, path, **body).status_code == 200, path
+    guarded.still_works()
+
+
 def test_doors_auth_nothing_secret_is_told(guarded: Guarded) -> None:
     """Neither by the list, nor the contract, nor an error, nor an export, nor the files of the list itself."""
     listed = guarded.ask(guarded.root, path="/v1/tokens")

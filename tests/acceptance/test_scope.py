@@ -270,6 +270,11 @@ def test_scope_caller_cannot_widen_into_what_is_shared(stage: Stage) -> None:
     with pytest.raises(Refused) as refused:
         alice.erase(shared)
     assert refused.value.code == "forbidden"
+    with stage.pending.part():
+        with pytest.raises(Refused) as refused:
+            alice.call("end_session", "news")
+        assert refused.value.code == "forbidden"
+        assert stage.operator.call("end_session", "news")["outcome"] == "ended"
     kept = stage.operator.get(shared)
     assert (kept["status"], kept["trust"], kept["tags"], kept["pinned"]) == ("current", "accepted", [], False)
     assert alice.evolve(own, "Alice gave the key back")["outcome"] == "superseded"

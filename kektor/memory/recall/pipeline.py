@@ -11,7 +11,7 @@ from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Status
 from kektor.engine.view import View
 from kektor.memory.context import MemoryContext
 from kektor.memory.keys import connected, nearest
-from kektor.memory.objects import Hit, NearMiss, Premise, Recall
+from kektor.memory.objects import Hit, Premise, Recall
 from kektor.memory.presenting import memory_of
 from kektor.memory.recall.alike import Ordered, latest_first
 from kektor.memory.recall.candidates import Candidate, Vectors, gather
@@ -20,7 +20,7 @@ from kektor.memory.recall.judge import Judged, judge, thresholds_for
 from kektor.memory.recall.pack import pack
 from kektor.memory.recall.premise import read_premise
 from kektor.memory.recall.question import Question, read
-from kektor.memory.recall.said import TakenBack, as_read_today, as_seen_today
+from kektor.memory.recall.said import TakenBack, as_read_today, as_seen_today, near_misses
 from kektor.memory.recall.speakers import with_speakers
 from kektor.text import content_terms
 
@@ -30,7 +30,7 @@ _DEPTH = 100
 """Fewest candidates of each side; more when more hits are asked for."""
 
 _READ = 60
-"""How many of the best are read for whose facts they tell; what was taken back is not among it."""
+"""How many of the best are read without what was taken back before anything is made of them."""
 
 
 def recall(
@@ -59,14 +59,19 @@ def recall(
     replaced = _replaced(candidates, origins)
     language = settings.text.language
     asked = frozenset(content_terms(question.said, language))
+
+    def covers(text: str) -> float:
+        return len(asked & set(content_terms(text, language))) / len(asked) if asked else 1.0
+
     taken, whole = TakenBack(context, view), "rejected" in view.include
-    read_today = ranked[:_READ] if whole else as_read_today(taken, ranked[:_READ])
+    if not whole:
+        ranked = as_read_today(taken, ranked, lambda text: covers(text) > 0, most=_READ)
     judged = judge(
         ranked,
         thresholds_for(settings.fingerprint),
-        read_premise(engine, view, question, read_today, language, replaced=replaced),
+        read_premise(engine, view, question, ranked, language, replaced=replaced),
         asks=bool(asked or question.speakers or not question.words),
-        covers=lambda text: len(asked & set(content_terms(text, language))) / len(asked) if asked else 1.0,
+        covers=covers,
     )
     if not judged.relevant and not candidates and engine.count(view) == 0:
         judged = judged._replace(status="empty")
@@ -83,7 +88,7 @@ def recall(
         tokens=packed.tokens,
         dropped=packed.dropped,
         nearest_keys=_nearest_keys(engine, view, query, judged),
-        near_misses=_near(taken, settings, view, judged.near_misses[:k]),
+        near_misses=near_misses(taken, settings, view, [(miss.node, why) for miss, why in judged.near_misses[:k]]),
         premise=Premise(
             at_risk=judged.premise.at_risk,
             unknown=list(judged.premise.unknown),
@@ -198,15 +203,6 @@ def _hit(
         resolved_from=origins.get(found.candidate.key),
         told_earlier=told_earlier,
     )
-
-
-def _near(
-    taken: TakenBack, settings: IndexSettings, view: View, misses: Sequence[tuple[Candidate, str]]
-) -> list[NearMiss]:
-    """What came close, in its order; nothing that was taken back comes close either."""
-    hits = [Hit(memory_of(miss.node, settings, now=view.now), 0.0, {}, [why]) for miss, why in misses]
-    seen = as_seen_today(taken, hits, whole="rejected" in view.include)
-    return [NearMiss(id=hit.memory.id, text=hit.memory.text, why=hit.via[0]) for hit in seen]
 
 
 def _via(candidate: Candidate) -> list[str]:

@@ -1,18 +1,19 @@
 """What was said, as it is seen today: without the sentences whose value was rejected, and with what came after it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import structs
 
-from kektor.engine.records import Kind, Node, NodeKey, Scope, Status, Trust
+from kektor.engine.records import IndexSettings, Kind, Node, NodeKey, Scope, Status, Trust
 from kektor.engine.view import INCLUDABLE, View
 from kektor.memory.context import MemoryContext
-from kektor.memory.objects import Hit
+from kektor.memory.objects import Hit, NearMiss
+from kektor.memory.presenting import memory_of
 from kektor.memory.recall.fuse import Fused
 from kektor.memory.tombstones import REJECTED
 from kektor.text import CUT, Span, blank, sentences, touched
 
-__all__ = ["TakenBack", "as_read_today", "as_seen_today"]
+__all__ = ["TakenBack", "as_read_today", "as_seen_today", "near_misses"]
 
 
 class TakenBack:
@@ -25,6 +26,7 @@ class TakenBack:
             view, history=True, include=INCLUDABLE, kinds=None, layers=None, tags=None, filter=None
         )
         self._spans: dict[NodeKey, list[Span]] = {}
+        self._left: dict[NodeKey, str] = {}
 
     def spans(self, source: NodeKey, text: str) -> list[Span]:
         """The sentences of a source that are left out."""
@@ -33,10 +35,12 @@ class TakenBack:
         return self._spans[source]
 
     def left(self, source: NodeKey, text: str) -> str:
-        """The text of a source without them; "" when nothing else was said."""
-        if gone := self.spans(source, text):
-            text = " ".join(part for part in blank(text, gone).replace(CUT, "").split(" ") if part).strip()
-        return text if text.replace(CUT, "").strip() else ""
+        """The text of a source without them, however often it is asked for; "" when nothing else was said."""
+        if source not in self._left:
+            if gone := self.spans(source, text):
+                text = " ".join(part for part in blank(text, gone).replace(CUT, "").split(" ") if part).strip()
+            self._left[source] = text if text.replace(CUT, "").strip() else ""
+        return self._left[source]
 
     def _find(self, source: NodeKey, text: str) -> list[Span]:
         quoted = [
@@ -83,17 +87,22 @@ class TakenBack:
         return state is not None and state.trust is Trust.REJECTED
 
 
-def as_read_today(taken: TakenBack, ranked: Sequence[Fused]) -> list[Fused]:
-    """Candidates in their order, sources with the text that is left of them; where nothing is, none."""
+def as_read_today(
+    taken: TakenBack, ranked: Sequence[Fused], answers: Callable[[str], bool], *, most: int
+) -> list[Fused]:
+    """Candidates in their order, of the first `most` the sources with the text that is left of them.
+
+    One of which nothing is left that `answers` was found by what was taken back, and drops out.
+    """
     read = []
-    for found in ranked:
+    for found in ranked[:most]:
         node = found.candidate.node
         text = taken.left(found.candidate.key, node.text) if node.kind is Kind.SOURCE else node.text
         if text == node.text:
             read.append(found)
-        elif text:
+        elif answers(text):
             read.append(found._replace(candidate=found.candidate._replace(node=structs.replace(node, text=text))))
-    return read
+    return [*read, *ranked[most:]]
 
 
 def as_seen_today(taken: TakenBack, hits: Sequence[Hit], *, whole: bool) -> list[Hit]:
@@ -113,6 +122,17 @@ def as_seen_today(taken: TakenBack, hits: Sequence[Hit], *, whole: bool) -> list
         if found is not None:
             seen.append(found)
     return seen
+
+
+def near_misses(
+    taken: TakenBack, settings: IndexSettings, view: View, misses: Sequence[tuple[Node, str]]
+) -> list[NearMiss]:
+    """What came close, in its order, with why it is no answer; nothing that was taken back comes close either."""
+    hits = [
+        Hit(memory_of(node, settings, now=view.now, known_at=view.known_at), 0.0, {}, [why]) for node, why in misses
+    ]
+    seen = as_seen_today(taken, hits, whole="rejected" in view.include)
+    return [NearMiss(id=hit.memory.id, text=hit.memory.text, why=hit.via[0]) for hit in seen]
 
 
 def _source(taken: TakenBack, hit: Hit, *, whole: bool) -> Hit | None:

@@ -119,6 +119,7 @@ class SdkServer:
             while not self._ending():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(written.wait(), _LOOK)
+                self._service.authenticate(context.request.scope["kektor.headers"])  # it may have been revoked since
                 if not written.is_set():
                     continue
                 await asyncio.sleep(_SETTLE)

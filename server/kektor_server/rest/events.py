@@ -7,7 +7,7 @@ that was cut off goes on where it was, as long as the server still has what came
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Final
 
 import msgspec
@@ -76,16 +76,26 @@ class EventHub:
     def close(self) -> None:
         self._unsubscribe()
 
-    def listen(self, principal: Principal, indexes: frozenset[str] | None, after: int | None) -> AsyncIterator[bytes]:
+    def listen(
+        self,
+        principal: Principal,
+        indexes: frozenset[str] | None,
+        after: int | None,
+        *,
+        welcome: Callable[[], bool] = lambda: True,
+    ) -> AsyncIterator[bytes]:
         """Server-sent events until the listener goes, the server ends, or too many wait to be read.
 
+        `welcome` is asked before anything is handed out: a token may be revoked or expire while its stream is open.
         Raises Unavailable at once when as many as may listen do so already.
         """
         if len(self._listeners) >= self._most:
             raise Unavailable(f"{self._most} callers listen already, as many as this server takes")
-        return self._stream(_Listener(principal, indexes), after)
+        return self._stream(_Listener(principal, indexes), after, welcome)
 
-    async def _stream(self, listener: "_Listener", after: int | None) -> AsyncIterator[bytes]:
+    async def _stream(
+        self, listener: "_Listener", after: int | None, welcome: Callable[[], bool]
+    ) -> AsyncIterator[bytes]:
         self._loop = asyncio.get_running_loop()
         with self._lock:
             self._listeners.add(listener)
@@ -97,6 +107,8 @@ class EventHub:
                 yield b'event: gap\ndata: {"message": "events were missed: read again what matters"}\n\n'
             listener.put(earlier)
             while not (self._stopped or listener.overrun):
+                if not welcome():
+                    return
                 parts = listener.take()
                 if parts:
                     yield b"".join(parts)

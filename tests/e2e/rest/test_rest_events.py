@@ -13,6 +13,7 @@ import pytest
 from kektor.engine.gateway import Grant, Principal
 from kektor.engine.records import Actor
 from kektor.engine.view import ScopeRule
+from kektor.errors import Unauthenticated
 from kektor_server.rest.principal import Headers
 from tests.support.rest import LiveServer, live_server
 
@@ -137,6 +138,27 @@ def test_a_confined_caller_hears_of_what_it_sees_alone() -> None:
             assert [operator.event()["operation"] for _ in range(6)] == [
                 "evolve", "reinforce", "put_kv", "erase", "remember", "remember"
             ]  # fmt: skip
+
+
+def test_who_is_no_longer_welcome_hears_nothing_more() -> None:
+    """A token that is revoked while its stream is open ends it; the stream of another goes on."""
+    refused: set[bytes] = set()
+
+    def authenticate(headers: Headers) -> Principal:
+        token = headers.get(b"authorization", b"")
+        if token in refused:
+            raise Unauthenticated("this token was revoked")
+        return Principal(Actor(), frozenset({"read", "write"}), (Grant(),))
+
+    with live_server(authenticate=authenticate) as live:
+        save(live, "before anybody listens")
+        with listening(live, authorization="revoked-soon") as gone, listening(live, authorization="kept") as kept:
+            first = save(live, "while both are welcome")
+            assert gone.event()["ids"] == kept.event()["ids"] == [first["id"]]
+            refused.add(b"revoked-soon")
+            second = save(live, "when one is not")
+            assert kept.event()["ids"] == [second["id"]]
+            assert gone.block() == {}, "the stream is over"
 
 
 def test_the_line_is_kept_open_and_given_up_with_the_server(monkeypatch: pytest.MonkeyPatch) -> None:

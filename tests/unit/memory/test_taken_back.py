@@ -60,3 +60,36 @@ def test_a_name_that_only_a_retracted_sentence_had_is_not_suggested(alice: Memor
     assert alice.recall("What does Henriette keep?").nearest_keys == []
     assert alice.recall("What does Wilhelmine keep?").nearest_keys == ["wilhelmina"]
     assert alice.get(twin).text == "Wilhelmina keeps the goats"
+
+
+def test_a_question_that_only_a_retracted_sentence_answers_has_no_answer(alice: MemoryHandle) -> None:
+    first = _told(alice)
+    question = "Who is badly allergic to peanuts?"
+    assert _SAID in [hit.memory.text for hit in alice.recall(question)]
+    alice.retract(first, reason="it was a misunderstanding")
+    found = alice.recall(question)
+    assert all(hit.memory.text != _SAID for hit in found)
+    assert found.hits or found.status == "no_match"
+    assert _TWIN in [hit.memory.text for hit in alice.recall("Who is badly allergic to walnuts?")]
+
+
+def test_a_plan_finds_nothing_that_was_taken_back(alice: MemoryHandle) -> None:
+    first = _told(alice)
+    plan = {"stages": [{"name": "a", "match": {"any": "peanuts walnuts"}, "kinds": ["source", "memory"]}]}
+    before = alice.recall("allergies", mode="plan", plan=plan).context
+    assert _SAID in before
+    assert _TWIN in before
+    alice.retract(first, reason="it was a misunderstanding")
+    after = alice.recall("allergies", mode="plan", plan=plan).context
+    assert "peanuts" not in after
+    assert _TWIN in after
+
+
+def test_a_key_that_leads_to_nothing_seen_is_not_named(alice: MemoryHandle) -> None:
+    gone = alice.remember("The merger is planned for May", keys=["Project Moonrise"]).id
+    alice.remember("The picnic is planned for June", keys=["Project Sunrise"])
+    asked = "Tell me of the project of Zebulon"
+    assert set(alice.recall(asked).nearest_keys) == {"Project Moonrise", "Project Sunrise"}
+    assert gone is not None
+    alice.retract(gone, reason="there is none")
+    assert alice.recall(asked).nearest_keys == ["Project Sunrise"]

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from kektor.errors import Invalid
+from kektor.errors import Invalid, Unauthenticated
 from kektor.memory.limits import check_name
 from kektor_server.rest.route import Call, Lane, Routes, Streamed
 
@@ -35,4 +35,13 @@ def events(call: Call, query: EventsQuery) -> Streamed:
         if not last.isdigit() or int(last) > _LARGEST:
             raise Invalid("Last-Event-ID is the id of an event: a number", field="Last-Event-ID")
         after = int(last)
-    return Streamed(call.service.events.listen(call.principal, frozenset(query.index) or None, after))
+
+    def welcome() -> bool:
+        try:
+            call.service.authenticate(call.headers)
+        except Unauthenticated:
+            return False
+        return True
+
+    indexes = frozenset(query.index) or None
+    return Streamed(call.service.events.listen(call.principal, indexes, after, welcome=welcome))
