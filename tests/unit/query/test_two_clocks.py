@@ -83,6 +83,6 @@ def test_every_read_answers_alike_at_a_time(told: Told, when: dict[str, Any], te
 
 def test_statistics_count_what_was_shown(told: Told) -> None:
     operations, principal = told.memory._operations, told.memory._principal
-    assert operations.count_shown("default", principal) == {"memory": 1}
-    assert operations.count_shown("default", principal, as_of="2022-06") == {"memory": 1}
-    assert operations.count_shown("default", principal, known_at="2020") == {}
+    assert operations.index_stats("default", principal).shown == {"memory": 1}
+    assert operations.index_stats("default", principal, as_of="2022-06").shown == {"memory": 1}
+    assert operations.index_stats("default", principal, known_at="2020").shown == {}
