@@ -1,6 +1,7 @@
 """Whole-graph algorithms, by networkx, over numbered nodes: components, PageRank, betweenness, communities.
 
-Each step of the work reports the share that is done; what `progress` raises ends it there.
+Each step of the work reports the share that is done; what `progress` raises ends it there. networkx is imported by
+what uses it: every start would wait for it otherwise.
 """
 
 import random
@@ -8,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Literal, NamedTuple
 
-import networkx as nx
 import numpy as np
 
 __all__ = ["Algorithm", "Found", "run"]
@@ -61,6 +61,8 @@ def run(
 
 
 def _components(nodes: int, edges: Sequence[WeightedEdge], progress: Progress) -> Iterator[list[int]]:
+    import networkx as nx
+
     graph = nx.Graph()
     graph.add_nodes_from(range(nodes))
     graph.add_edges_from((src, dst) for src, dst, _ in edges)
@@ -99,6 +101,8 @@ def _betweenness(
     nodes: int, edges: Sequence[WeightedEdge], progress: Progress, sample: int | None, seed: int
 ) -> list[float]:
     """The share of shortest paths between others that lead through a node, source after source."""
+    import networkx as nx
+
     graph = nx.Graph()
     graph.add_nodes_from(range(nodes))
     graph.add_edges_from((src, dst) for src, dst, _ in edges if src != dst)
@@ -117,6 +121,8 @@ def _betweenness(
 
 def _communities(nodes: int, edges: Sequence[WeightedEdge], progress: Progress, seed: int) -> list[list[int]]:
     """Louvain's, level after level."""
+    import networkx as nx
+
     graph = nx.Graph()
     graph.add_nodes_from(range(nodes))
     for src, dst, weight in edges:

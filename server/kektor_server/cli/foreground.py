@@ -3,18 +3,17 @@
 import contextlib
 import os
 import shutil
-import signal
 import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from types import FrameType
 from typing import Any
 
 from kektor.api import Database
 from kektor.errors import KektorError
-from kektor_server.cli.faults import OK, Fault
+from kektor_server.cli.faults import Fault
 from kektor_server.cli.output import print_json, say
+from kektor_server.cli.stopping import Stopping
 from kektor_server.daemon.app import DaemonApp
 from kektor_server.daemon.ownership import owned, take_over
 from kektor_server.daemon.places import UnsafeFolder
@@ -29,9 +28,9 @@ __all__ = ["serve_demo", "serve_directory"]
 Flags = dict[str, Any]
 
 
-def serve_directory(flags: Flags, *, as_json: bool) -> int:
-    """Serve until SIGINT or SIGTERM; both are a clean end."""
-    with _as_faults(), _until_stopped():
+def serve_directory(flags: Flags, stopping: Stopping, *, as_json: bool) -> None:
+    """Serve until the server is told to stop."""
+    with _as_faults():
         settings = _settings(flags)
         data = str(settings.data)
         with _listening(settings) as listener, take_over(data), owned(settings) as owner:
@@ -43,23 +42,28 @@ def serve_directory(flags: Flags, *, as_json: bool) -> int:
                 else:
                     say(f"Kektor serves {data} at {url} (Ctrl-C stops it)")
 
-            serve_owned(owner, settings, tcp=listener, started=started)
-    return OK
+            serve_owned(owner, settings, tcp=listener, stopping=lambda: stopping.asked, started=started)
 
 
-def serve_demo(flags: Flags, *, as_json: bool) -> int:
+def serve_demo(flags: Flags, stopping: Stopping, *, as_json: bool) -> None:
     """Serve a memory made for the occasion, and show what can be done with it."""
     folder = tempfile.mkdtemp(prefix="kektor-try-")
     try:
-        with _as_faults(), _until_stopped():
+        with _as_faults():
             settings = _settings({**flags, "data": folder, "auth": False})
             with _listening(settings) as listener, take_over(folder), owned(settings) as owner:
                 guide = Guide(owner.database, folder, as_json=as_json)
-                serve_owned(owner, settings, tcp=listener, starting=guide.why_not_ready, started=guide.begin)
+                serve_owned(
+                    owner,
+                    settings,
+                    tcp=listener,
+                    stopping=lambda: stopping.asked,
+                    starting=guide.why_not_ready,
+                    started=guide.begin,
+                )
                 guide.end()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return OK
 
 
 def _show_first_token(database: Database, settings: Settings) -> None:
@@ -91,22 +95,6 @@ def _listening(settings: Settings) -> Iterator[socket.socket]:
         yield listener
     finally:
         listener.close()
-
-
-@contextlib.contextmanager
-def _until_stopped() -> Iterator[None]:
-    """SIGTERM and SIGINT end the block cleanly, also before and after the time the server itself takes them."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    except KeyboardInterrupt:
-        pass
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,8 @@ from typing import Annotated
 import typer
 
 from kektor_server.cli import options as opt
+from kektor_server.cli.faults import OK
+from kektor_server.cli.stopping import Stopping
 from kektor_server.cli.target import Where
 
 __all__ = ["mcp", "serve", "try_"]
@@ -27,16 +29,23 @@ def serve(
     as_json: opt.AsJson = False,
 ) -> int:
     """Serve a data directory over HTTP until Ctrl-C."""
-    from kektor_server.cli.foreground import serve_directory
-
-    return serve_directory({"data": Where(data).data, "host": host, "port": port, "auth": auth}, as_json=as_json)
+    stopping = Stopping()
+    with stopping.until_asked():
+        with stopping.later():
+            from kektor_server.cli.foreground import serve_directory
+        flags = {"data": Where(data).data, "host": host, "port": port, "auth": auth}
+        serve_directory(flags, stopping, as_json=as_json)
+    return OK
 
 
 def try_(port: Port = None, as_json: opt.AsJson = False) -> int:
     """Start a server with a small demo memory that is gone when it stops."""
-    from kektor_server.cli.foreground import serve_demo
-
-    return serve_demo({"host": "127.0.0.1", "port": port}, as_json=as_json)
+    stopping = Stopping()
+    with stopping.until_asked():
+        with stopping.later():
+            from kektor_server.cli.foreground import serve_demo
+        serve_demo({"host": "127.0.0.1", "port": port}, stopping, as_json=as_json)
+    return OK
 
 
 def mcp(context: typer.Context) -> int:

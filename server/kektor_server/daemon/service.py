@@ -27,11 +27,13 @@ def serve_owned(
     *,
     tcp: socket.socket | None = None,
     on_demand: bool = False,
+    stopping: Callable[[], bool] = lambda: False,
     starting: str | None = None,
     started: Started | None = None,
 ) -> None:
     """Serve on the directory's own socket, and on `tcp`, until SIGTERM or SIGINT; then what is under way may finish.
 
+    `stopping` says whether the end was asked for before the server itself heard signals.
     `starting` is why `/readyz` is not ready until somebody sets the application's to None. With `on_demand` it also
     ends after `settings.idle_exit` seconds without clients, and when asked to make room.
     """
@@ -41,6 +43,9 @@ def serve_owned(
     warming = threading.Thread(target=_warm, args=(owner.database, settings), name="warm")
 
     def ready(addresses: list[str]) -> None:
+        if stopping():
+            server.should_exit = True
+            return
         warming.start()
         if started is not None:
             started(app, next((address for address in addresses if address.startswith("http")), ""))

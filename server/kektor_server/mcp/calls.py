@@ -1,4 +1,4 @@
-"""Tool calls on their way to the daemon and back: concurrent, cancellable, repeated once when the daemon dies.
+"""Tool calls on their way to the daemon and back: concurrent, cancellable, repeated when the daemon dies.
 
 Standard library only; what a first `tools/list` does not need is imported by the first call.
 """
@@ -25,6 +25,8 @@ PROTOCOL = 2
 
 _WORKERS = 16
 _TIMEOUT = 600.0
+_TRIES = 5
+"""Of one call. Clients that end together may take several daemons with them; one that never lives is a fault."""
 
 GRANTED = ("index", "user", "agent", "project")
 """What the launch flags confine calls to. A model cannot name any of it but the index."""
@@ -128,7 +130,7 @@ class DaemonCalls:
         from kektor_server.daemon.launch import StartFailed, ensure_running
 
         body = self._body(flight.call)
-        for last in (False, True):
+        for tried in range(1, _TRIES + 1):
             if flight.cancelled:
                 break
             try:
@@ -141,10 +143,10 @@ class DaemonCalls:
                 return _failure("unavailable", f"no answer within {_TIMEOUT:.0f} s; it may still be carried out")
             except (OSError, HTTPException, ValueError) as error:
                 # The key in the body makes the repetition harmless: a write that was done is told again, not redone.
-                if last:
+                if tried == _TRIES:
                     return _failure(
                         "unavailable",
-                        f"the memory daemon ended twice during this call ({error!r}); its log: {self._places.log}",
+                        f"the memory daemon ended {tried} times during this call ({error!r}); see {self._places.log}",
                     )
         return {}
 
